@@ -1,4 +1,4 @@
-//! Levels, what a CPU must have for each, and the value that proves a level may run.
+//! Levels, and what a CPU must have for each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,16 +58,6 @@ impl FromStr for Level {
             .find(|level| level.name() == name)
             .ok_or_else(|| UnknownLevel { name: name.to_owned() })
     }
-}
-
-/// A level that this CPU, or this build, cannot run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("level {level} is not available on this machine: the best one here is {best}")]
-pub struct UnavailableLevel {
-    /// The level that was asked for.
-    pub level: Level,
-    /// The best level that would have been available.
-    pub best: Level,
 }
 
 /// The CPU features that the levels are chosen by.
@@ -139,56 +129,6 @@ impl Features {
     }
 }
 
-/// A level together with the proof that it may run here.
-///
-/// There is no way to make one but by detection, so a kernel that takes an `Isa` never meets an
-/// instruction that the CPU lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Isa {
-    /// Plain Rust.
-    Scalar,
-}
-
-impl Isa {
-    /// The widest level of this machine that this version has kernels for.
-    #[must_use]
-    pub fn detect() -> Self {
-        Self::Scalar
-    }
-
-    /// Exactly `level`.
-    ///
-    /// # Errors
-    ///
-    /// [`UnavailableLevel`] where the CPU, the operating system or this build lacks it.
-    pub fn with_level(level: Level) -> Result<Self, UnavailableLevel> {
-        match level {
-            Level::Scalar => Ok(Self::Scalar),
-            _ => Err(UnavailableLevel { level, best: Self::detect().level() }),
-        }
-    }
-
-    /// Every level that may run here, from the plainest to the widest.
-    pub fn available() -> impl Iterator<Item = Self> {
-        Level::ALL.into_iter().filter_map(|level| Self::with_level(level).ok())
-    }
-
-    /// The level that this value proves.
-    #[must_use]
-    pub const fn level(self) -> Level {
-        match self {
-            Self::Scalar => Level::Scalar,
-        }
-    }
-}
-
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.level().fmt(f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,21 +166,5 @@ mod tests {
         ] {
             assert_eq!(features.best(), best, "{features:?}");
         }
-    }
-
-    // Case B15: what is detected is what the operating system lets a program use.
-    #[test]
-    fn a_forced_level_that_the_machine_lacks_is_refused() {
-        let features = Features::detect();
-        for level in Level::ALL {
-            match Isa::with_level(level) {
-                Ok(isa) => {
-                    assert_eq!(isa.level(), level);
-                    assert!(features.supports(level));
-                }
-                Err(error) => assert_eq!(error.level, level),
-            }
-        }
-        assert!(Isa::available().any(|isa| isa == Isa::detect()));
     }
 }

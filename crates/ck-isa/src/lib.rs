@@ -2,7 +2,13 @@
 #![warn(missing_docs)]
 
 mod fma;
+mod isa;
 mod level;
 
 pub use fma::fma;
-pub use level::{Features, Isa, Level, UnavailableLevel, UnknownLevel};
+#[cfg(target_arch = "aarch64")]
+pub use isa::NeonDot;
+#[cfg(target_arch = "x86_64")]
+pub use isa::{Avx2, Avx512Vnni};
+pub use isa::{Isa, UnavailableLevel};
+pub use level::{Features, Level, UnknownLevel};
