@@ -1,0 +1,118 @@
+//! A vector of activations, quantized to Q8_0 and laid out for the kernels.
+
+use crate::block::whole_blocks;
+use crate::{BLOCK_LEN, BlockQ8_0, Isa, QuantError, q8_0};
+
+/// A vector quantized to Q8_0, held as separate scales, quants and block sums.
+///
+/// The numbers are those of [`q8_0::quantize_row`]; the scales are kept as `f32`, which holds every f16
+/// exactly. The sum of a block's quants removes the offset of weights that a kernel keeps unsigned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedVector {
+    scales: Vec<f32>,
+    quants: Vec<[i8; BLOCK_LEN]>,
+    sums: Vec<i32>,
+}
+
+impl QuantizedVector {
+    /// `len` zeros. The only allocation: the vector is filled again and again by
+    /// [`quantize`](Self::quantize).
+    ///
+    /// # Errors
+    ///
+    /// [`QuantError::NotBlocks`] where `len` is no multiple of 32.
+    pub fn zeros(len: usize) -> Result<Self, QuantError> {
+        if !len.is_multiple_of(BLOCK_LEN) {
+            return Err(QuantError::NotBlocks { len });
+        }
+        let blocks = len / BLOCK_LEN;
+        Ok(Self {
+            scales: vec![0.0; blocks],
+            quants: vec![[0; BLOCK_LEN]; blocks],
+            sums: vec![0; blocks],
+        })
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.quants.len() * BLOCK_LEN
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.quants.is_empty()
+    }
+
+    /// The scale of every block.
+    #[must_use]
+    pub fn scales(&self) -> &[f32] {
+        &self.scales
+    }
+
+    /// The quants of every block.
+    #[must_use]
+    pub fn quants(&self) -> &[[i8; BLOCK_LEN]] {
+        &self.quants
+    }
+
+    /// The sum of the quants of every block.
+    #[must_use]
+    pub fn sums(&self) -> &[i32] {
+        &self.sums
+    }
+
+    /// Quantizes `values` into this vector, as [`q8_0::quantize_row`] does.
+    ///
+    /// # Errors
+    ///
+    /// A length other than [`len`](Self::len); a number that is not finite or too large for an f16 scale.
+    /// The vector is then as it was.
+    pub fn quantize(&mut self, isa: Isa, values: &[f32]) -> Result<(), QuantError> {
+        let _ = isa;
+        let values = whole_blocks(values, self.quants.len())?;
+        q8_0::check(values.as_flattened())?;
+        for (index, values) in values.iter().enumerate() {
+            self.set_block(index, &q8_0::quantize_block(values));
+        }
+        Ok(())
+    }
+
+    /// Takes over blocks that are quantized already.
+    ///
+    /// # Errors
+    ///
+    /// A number of blocks other than this vector's; a scale that is not finite. The vector is then as it was.
+    pub fn set_blocks(&mut self, blocks: &[BlockQ8_0]) -> Result<(), QuantError> {
+        self.check_blocks(blocks.len())?;
+        if let Some(block) = blocks.iter().position(|block| !block.scale().is_finite()) {
+            let scale = blocks[block].scale().to_f32();
+            return Err(QuantError::BlockScale { row: 0, block, scale });
+        }
+        for (index, block) in blocks.iter().enumerate() {
+            self.set_block(index, block);
+        }
+        Ok(())
+    }
+
+    fn set_block(&mut self, index: usize, block: &BlockQ8_0) {
+        self.scales[index] = block.scale().to_f32();
+        self.quants[index] = *block.quants();
+        self.sums[index] = block.quants().iter().map(|quant| i32::from(*quant)).sum();
+    }
+
+    /// The scale and the quants of every block, in order.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (f32, &[i8; BLOCK_LEN])> {
+        self.scales.iter().copied().zip(&self.quants)
+    }
+
+    /// Checks that rows of `blocks` blocks go with this vector.
+    pub(crate) fn check_blocks(&self, blocks: usize) -> Result<(), QuantError> {
+        if blocks == self.quants.len() {
+            return Ok(());
+        }
+        let expected = blocks.saturating_mul(BLOCK_LEN);
+        Err(QuantError::Length { what: "activations", expected, found: self.len() })
+    }
+}

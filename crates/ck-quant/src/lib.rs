@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+mod activations;
+mod block;
+mod error;
+mod format;
+mod gemv;
+mod matrix;
+pub mod q5_0;
+pub mod q8_0;
+
+pub use activations::QuantizedVector;
+#[doc(no_inline)]
+pub use ck_isa::{Isa, Level};
+pub use error::QuantError;
+pub use format::{BLOCK_LEN, Format};
+pub use matrix::Matrix;
+pub use q5_0::BlockQ5_0;
+pub use q8_0::BlockQ8_0;

@@ -1,0 +1,23 @@
+//! Q8_0: 32 elements as one f16 scale and 32 signed bytes, in 34 bytes.
+
+mod block;
+mod quantize;
+#[cfg(test)]
+mod tests;
+
+pub use block::BlockQ8_0;
+pub(crate) use quantize::{check, quantize_block};
+pub use quantize::{dequantize_row, quantize_row};
+
+use crate::{QuantError, QuantizedVector, gemv};
+
+/// The dot product of a Q8_0 row with quantized activations:
+/// `acc = fma(scale * activation_scale, integer_dot as f32, acc)` over the blocks in order, from 0.
+///
+/// # Errors
+///
+/// [`QuantError::Length`] where the row and the activations differ in length.
+pub fn vec_dot(row: &[BlockQ8_0], activations: &QuantizedVector) -> Result<f32, QuantError> {
+    activations.check_blocks(row.len())?;
+    Ok(gemv::scalar::row_dot(row, activations))
+}
