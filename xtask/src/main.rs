@@ -1,6 +1,7 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
 mod check;
+mod parity;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,11 +18,14 @@ struct Cli {
 enum Command {
     /// Everything a change must pass: format, lints, tests, doc tests, docs.
     Check(check::Args),
+    /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
+    Parity(parity::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Parity(args) => parity::run(&args),
     };
     match result {
         Ok(code) => code,

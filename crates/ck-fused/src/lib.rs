@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod error;
+mod layer;
+mod phase;
+mod runner;
+mod scratch;
+mod shape;
+mod stages;
+mod weights;
+
+pub use call::Context;
+pub use error::LayerError;
+pub use layer::DecodeLayer;
+pub use runner::{Runner, Strategy, UnknownStrategy};
+pub use scratch::Scratch;
+pub use shape::LayerShape;
+pub use stages::Stages;
+pub use weights::{LayerWeights, Norm, Projection};
