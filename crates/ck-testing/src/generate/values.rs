@@ -20,7 +20,7 @@ pub enum Values {
     HugeActivations,
     /// Subnormal numbers of both signs, the smallest and the largest among them.
     Subnormal,
-    /// Magnitudes from 2^-40 to 2^20, evenly in their exponent.
+    /// Magnitudes from 2^-40 to 2^19, evenly in their exponent.
     ManyMagnitudes,
     /// The ends of what quantization accepts: 127 * 65504 and its neighbours, `f16`'s ends, zeros.
     QuantizableExtremes,
@@ -85,7 +85,7 @@ impl Values {
                 f32::from_bits(magnitude) * rng.sign()
             }
             Self::ManyMagnitudes => {
-                let exponent = rng.below(61) as i32 - 40;
+                let exponent = rng.below(59) as i32 - 40;
                 rng.sign() * (1.0 + rng.unit()) * 2f32.powi(exponent)
             }
             Self::QuantizableExtremes => {
