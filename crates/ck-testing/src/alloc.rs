@@ -34,7 +34,7 @@ pub struct CountingAllocator {
 /// What was allocated during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocated {
-    /// How often memory was asked for; growing a block counts once.
+    /// How often memory was asked for, in vain or not; growing a block counts once.
     pub count: u64,
     /// The most bytes that were held at a time beyond those held before.
     pub peak_bytes: u64,
@@ -113,7 +113,13 @@ impl CountingAllocator {
         );
     }
 
-    fn record(&self, allocations: u64, bytes: i64) {
+    /// Counts a request, and its bytes if it was met.
+    fn record(&self, block: *mut u8, bytes: i64) -> *mut u8 {
+        self.add(1, if block.is_null() { 0 } else { bytes });
+        block
+    }
+
+    fn add(&self, allocations: u64, bytes: i64) {
         self.count.fetch_add(allocations, Ordering::SeqCst);
         let live = self.live.fetch_add(bytes, Ordering::SeqCst) + bytes;
         self.peak.fetch_max(live, Ordering::SeqCst);
@@ -135,29 +141,30 @@ fn allocated(count: u64, peak: i64) -> Allocated {
 }
 
 // SAFETY: every method hands its arguments unchanged to `System`, which is a `GlobalAlloc`, and returns what that
-// returned. Recording touches atomics and a thread-local cell without destructor; it does not allocate or unwind.
+// returned. Recording touches atomics and a thread-local cell without destructor; it does not allocate. It does
+// not unwind either: only memory that was really given out is added, which cannot exceed an `i64`.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.record(1, layout.size() as i64);
         // SAFETY: the caller's layout is not zero-sized, as this method's contract says; `System` asks the same.
-        unsafe { System.alloc(layout) }
+        let block = unsafe { System.alloc(layout) };
+        self.record(block, layout.size() as i64)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        self.record(1, layout.size() as i64);
         // SAFETY: the caller's layout is not zero-sized, as this method's contract says; `System` asks the same.
-        unsafe { System.alloc_zeroed(layout) }
+        let block = unsafe { System.alloc_zeroed(layout) };
+        self.record(block, layout.size() as i64)
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        self.record(1, new_size as i64 - layout.size() as i64);
         // SAFETY: every block of this allocator came from `System` with the layout it was asked for, and the
         // caller promises that `block` and `layout` belong together and that `new_size` is a valid size.
-        unsafe { System.realloc(block, layout, new_size) }
+        let block = unsafe { System.realloc(block, layout, new_size) };
+        self.record(block, new_size as i64 - layout.size() as i64)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        self.record(0, -(layout.size() as i64));
+        self.add(0, -(layout.size() as i64));
         // SAFETY: every block of this allocator came from `System` with the layout it was asked for, and the
         // caller promises that `block` and `layout` belong together.
         unsafe { System.dealloc(block, layout) }

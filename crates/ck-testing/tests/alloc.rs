@@ -12,6 +12,7 @@ fn allocations_and_the_peak_are_counted() {
     nothing_is_nothing();
     the_peak_is_what_was_held_at_once();
     growing_counts_once();
+    a_request_in_vain_holds_nothing();
     measurements_nest();
     threads_are_kept_apart_and_added_up();
     an_allocator_that_is_not_installed_is_refused();
@@ -38,6 +39,14 @@ fn growing_counts_once() {
     let mut bytes = black_box(Vec::<u8>::with_capacity(100));
     let ((), used) = ALLOCATOR.on_this_thread(|| bytes.reserve_exact(black_box(300)));
     assert_eq!(used, Allocated { count: 1, peak_bytes: 200 });
+}
+
+fn a_request_in_vain_holds_nothing() {
+    let mut bytes = Vec::<u8>::new();
+    let (result, used) =
+        ALLOCATOR.on_this_thread(|| bytes.try_reserve_exact(black_box(isize::MAX as usize)));
+    assert!(result.is_err(), "no machine has that much memory");
+    assert_eq!(used, Allocated { count: 1, peak_bytes: 0 });
 }
 
 fn measurements_nest() {

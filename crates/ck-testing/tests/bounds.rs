@@ -104,6 +104,22 @@ fn rmsnorm_is_within_the_bound_and_faults_are_not() {
     }
 }
 
+#[test]
+fn rmsnorm_of_rows_whose_mean_square_is_subnormal_is_within_the_bound() {
+    let mut rng = Rng::new(9);
+    for magnitude in [1e-21, 4e-22, 6e-23] {
+        for _ in 0..50 {
+            let input: Vec<f32> = (0..33).map(|_| magnitude * rng.normal()).collect();
+            let (wide, gamma) = (widen(&input), [1.0; 33]);
+            let exact = rmsnorm(&wide, &gamma, 0.0).expect("a mean that f32 can hold");
+            assert!((exact.mean_square as f32).is_subnormal(), "{magnitude:e}");
+            let got = rmsnorm_in_f32(&input, &[1.0; 33], 0.0, 33);
+            let limits = bounds::rmsnorm(&exact, &gamma, 0.0);
+            assert_within(&format!("{magnitude:e}"), &got, &exact.values, &limits);
+        }
+    }
+}
+
 fn rope_in_f32(rope: &Rope, position: usize, head: &[f32]) -> Vec<f32> {
     let mut rotated = head.to_vec();
     for pair in 0..rope.width / 2 {
