@@ -157,7 +157,8 @@ pub struct AttentionErrors {
 /// the same `max - score`); by the error of exp once and once per rescaling; and by one rounding per rescaling and
 /// per addition. The quotient of the two perturbed sums, with weights p that add up to 1 and output o, is off by
 /// `(A + |o| B) / (1 - B)`, where A is the sum of `p |v| (relative error)` and B that of
-/// `p (relative error)`. Division rounds twice at most. A weight below 2^-126 may be flushed to 0 by exp, once per rescaling.
+/// `p (relative error)`. Division rounds twice at most. A weight below 2^-126 may be flushed to 0 by exp,
+/// once per rescaling.
 ///
 /// Returns infinity where the weights themselves are not determined (B not below 1).
 #[must_use]
