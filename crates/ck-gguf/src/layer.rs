@@ -213,10 +213,16 @@ fn read_shape(
     let keys = file.tensor(&weights::matrix_name(layer, "k"))?;
     let head_dim = match settings.get("attention.key_length")? {
         Some(head_dim) => settings.positive("attention.key_length", head_dim)?,
-        None if keys.rows().is_multiple_of(n_kv_heads) => keys.rows() / n_kv_heads,
-        None => {
-            return Err(keys.bad_shape(format!("rows for {n_kv_heads} KV heads of equal size")));
-        }
+        None => match *keys.dims() {
+            [columns, rows] if columns == embed_dim && rows.is_multiple_of(n_kv_heads) => {
+                rows / n_kv_heads
+            }
+            _ => {
+                let why = "the embedding length by the rows of equal KV heads";
+                let expected = format!("[{embed_dim}, a multiple of {n_kv_heads}], {why}");
+                return Err(keys.bad_shape(expected));
+            }
+        },
     };
     if settings.get("attention.value_length")?.is_some_and(|len: usize| len != head_dim) {
         let expected = format!("the head dimension of the keys, {head_dim}");
