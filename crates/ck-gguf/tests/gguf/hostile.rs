@@ -39,6 +39,15 @@ fn counts_are_not_believed() {
     }
 }
 
+// Case B47 (a): nor are counts that a large file might just hold.
+#[test]
+fn counts_that_fit_the_file_are_not_believed_either() {
+    let refusal = refused(&RawFile::new(0, 200_000).resize(4 << 20));
+    assert_error!(refusal, Error::NameLength { .. }, "entry 0");
+    let refusal = refused(&RawFile::new(100_000, 0).resize(4 << 20));
+    assert_error!(refusal, Error::NameLength { .. }, "tensor entry 0");
+}
+
 // Case B47 (b), (e).
 #[test]
 fn lengths_of_names_are_not_believed() {
@@ -158,9 +167,17 @@ fn no_type_escapes_the_size_check() {
     let known = (0..64).filter(|&number| ck_gguf::TensorType::from_number(number).is_some());
     let mut checked = 0;
     for number in known {
-        let huge = [[1 << 63, 1], [1 << 32, 1 << 32], [1 << 62, 4], [1 << 40, 1 << 23]];
+        let huge: [&[u64]; 7] = [
+            &[1 << 63],
+            &[1 << 32, 1 << 32],
+            &[1 << 62, 4],
+            &[1 << 40, 1 << 23],
+            &[256, 1 << 32, 1 << 32],
+            &[256, 1 << 63, 1, 2],
+            &[1 << 16, 1 << 16, 1 << 16, 1 << 16],
+        ];
         for dims in huge {
-            let file = RawFile::new(1, 0).tensor("w", &dims, number, 0).resize(4096);
+            let file = RawFile::new(1, 0).tensor("w", dims, number, 0).resize(4096);
             assert_error!(
                 refused(&file),
                 Error::TooLarge { .. } | Error::OutsideFile { .. },
