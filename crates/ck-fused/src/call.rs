@@ -20,9 +20,7 @@ impl<E: CacheElement> Context<'_, E> {
         let shape = layer.shape();
         let cache = self.cache.shape();
         if cache != shape.cache()? {
-            let found =
-                format!("{} KV heads, head dim {}", cache.n_kv_heads(), cache.head_dim());
-            return Err(shape.mismatch("the cache", found));
+            return Err(shape.mismatch("the cache", cache.to_string()));
         }
         if self.scratch.shape() != shape {
             return Err(shape.mismatch("the scratch", self.scratch.shape().to_string()));
@@ -32,8 +30,8 @@ impl<E: CacheElement> Context<'_, E> {
             return Err(LayerError::CacheFull { len, capacity });
         }
         if let Some(rope) = self.rope {
-            if rope.head_dim() != shape.head_dim() {
-                let found = format!("head dim {}", rope.head_dim());
+            if rope.config().head_dim != shape.head_dim() {
+                let found = format!("head dim {}", rope.config().head_dim);
                 return Err(shape.mismatch("the RoPE table", found));
             }
             let available = rope.positions();

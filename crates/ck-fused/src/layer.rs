@@ -32,12 +32,10 @@ impl<'a> DecodeLayer<'a> {
     ///
     /// An attention that was made for other heads.
     pub fn with_attention(mut self, attention: Attention) -> Result<Self, LayerError> {
-        let made_for = [attention.n_heads(), attention.n_kv_heads(), attention.head_dim()];
-        let shape = &self.shape;
-        if made_for != [shape.n_heads(), shape.n_kv_heads(), shape.head_dim()] {
-            let [n_heads, n_kv_heads, head_dim] = made_for;
-            let found = format!("{n_heads} heads on {n_kv_heads} KV heads, head dim {head_dim}");
-            return Err(shape.mismatch("the attention", found));
+        let fits = attention.n_heads() == self.shape.n_heads();
+        if !fits || attention.shape() != self.shape.cache()? {
+            let found = format!("{} query heads on {}", attention.n_heads(), attention.shape());
+            return Err(self.shape.mismatch("the attention", found));
         }
         self.attention = attention;
         Ok(self)

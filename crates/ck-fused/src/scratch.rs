@@ -17,7 +17,7 @@ pub struct Scratch<E: CacheElement> {
     pub(crate) qkv: Vec<f32>,
     /// The new row of the cache.
     pub(crate) new: NewPosition<E>,
-    pub(crate) attend: AttendScratch<E>,
+    pub(crate) attend: AttendScratch,
     /// What the heads found, before the O projection.
     pub(crate) attn: Vec<f32>,
     /// The same, quantized.

@@ -47,9 +47,9 @@ impl<'a> Recording<'a> {
 
         let read = AttentionLayer::read(&file, number)?;
         check_style(file.metadata().require("golden.rope_style")?, read.rope.pairing)?;
-        let layer = read.decode_layer()?;
-        let rope = RopeTable::new(read.rope, n_tokens)?;
-        let warnings = read.warnings.iter().map(ToString::to_string).collect();
+        let AttentionLayer { layer, rope, warnings, .. } = read;
+        let rope = RopeTable::new(rope, n_tokens)?;
+        let warnings = warnings.iter().map(ToString::to_string).collect();
 
         let shape = layer.shape();
         let rows = |stage: &str, width| rows(&file, stage, width, n_tokens);
