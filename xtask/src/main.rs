@@ -16,7 +16,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything a change must pass: format, lints, tests, doc tests, docs.
+    /// Everything a change must pass: format, lints, tests, doc tests, docs, parity.
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
     Parity(parity::Args),

@@ -102,7 +102,10 @@ impl LayerShape {
 impl fmt::Display for LayerShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { embed_dim, n_heads, n_kv_heads, head_dim } = self;
-        write!(f, "embed {embed_dim}, {n_heads} heads on {n_kv_heads} KV heads, head dim {head_dim}")
+        write!(
+            f,
+            "embed {embed_dim}, {n_heads} heads on {n_kv_heads} KV heads, head dim {head_dim}"
+        )
     }
 }
 
@@ -112,9 +115,13 @@ mod tests {
 
     #[test]
     fn the_shapes_of_real_models_are_accepted() {
-        for (embed_dim, n_heads, n_kv_heads, head_dim) in
-            [(896, 14, 2, 64), (576, 9, 3, 64), (2048, 32, 8, 64), (4096, 32, 8, 128), (512, 6, 3, 96)]
-        {
+        for (embed_dim, n_heads, n_kv_heads, head_dim) in [
+            (896, 14, 2, 64),
+            (576, 9, 3, 64),
+            (2048, 32, 8, 64),
+            (4096, 32, 8, 128),
+            (512, 6, 3, 96),
+        ] {
             let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim).unwrap();
             assert_eq!(shape.q_dim(), n_heads * head_dim);
             assert_eq!(shape.qkv_dim(), (n_heads + 2 * n_kv_heads) * head_dim);
@@ -145,9 +152,13 @@ mod tests {
     #[test]
     fn extreme_dimensions_are_errors() {
         let max = usize::MAX - 31;
-        for (embed_dim, n_heads, n_kv_heads, head_dim) in
-            [(32, max, max, 2), (32, usize::MAX, 1, 64), (0, 1, 1, 32), (32, 0, 1, 32), (32, 1, 1, 33)]
-        {
+        for (embed_dim, n_heads, n_kv_heads, head_dim) in [
+            (32, max, max, 2),
+            (32, usize::MAX, 1, 64),
+            (0, 1, 1, 32),
+            (32, 0, 1, 32),
+            (32, 1, 1, 33),
+        ] {
             let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim);
             assert!(shape.is_err(), "{shape:?}");
         }

@@ -98,11 +98,7 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     /// # Errors
     ///
     /// A wrong length; a number that is not finite.
-    pub fn output(
-        &mut self,
-        attn: &[f32],
-        residual: Option<&[f32]>,
-    ) -> Result<&[f32], LayerError> {
+    pub fn output(&mut self, attn: &[f32], residual: Option<&[f32]>) -> Result<&[f32], LayerError> {
         let shape = self.layer.shape();
         check_vector("attn", attn, shape.q_dim())?;
         if let Some(residual) = residual {

@@ -204,7 +204,9 @@ pub enum Error {
         present: String,
     },
     /// A block of a weight matrix has a scale that is infinite or not a number.
-    #[error("tensor {tensor:?} has the scale {scale} in row {row}, block {block}: expected a finite one")]
+    #[error(
+        "tensor {tensor:?} has the scale {scale} in row {row}, block {block}: expected a finite one"
+    )]
     NonFiniteScale {
         /// The tensor's name.
         tensor: String,

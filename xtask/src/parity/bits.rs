@@ -24,8 +24,7 @@ pub(super) fn cases<E: CacheElement>(
     let mut cases = Vec::new();
     for &setup in setups {
         let got = outputs::<E>(recording, setup)?;
-        let case =
-            |mode, worst| Case::new(&recording.name, mode, setup, kv, Stage::Output, worst);
+        let case = |mode, worst| Case::new(&recording.name, mode, setup, kv, Stage::Output, worst);
         if let Some(worst) = against_recording(recording, &got) {
             cases.push(case(Mode::EndToEnd, worst));
         }
@@ -46,11 +45,8 @@ fn outputs<E: CacheElement>(recording: &Recording<'_>, setup: Setup) -> Result<V
     for token in 0..recording.n_tokens {
         let input = recording.input.row(token);
         let mut output = vec![f32::NAN; input.len()];
-        let context = Context {
-            rope: Some(&recording.rope),
-            cache: &mut cache,
-            scratch: &mut scratch,
-        };
+        let context =
+            Context { rope: Some(&recording.rope), cache: &mut cache, scratch: &mut scratch };
         if let Err(error) =
             recording.layer.decode(&runner, context, input, Some(input), &mut output)
         {

@@ -56,7 +56,14 @@ impl Found {
     }
 
     /// Compares a stage's row with its recording, if there is one.
-    fn compare(&mut self, stage: Stage, token: usize, got: &[f32], rows: Option<&Rows>, bound: f64) {
+    fn compare(
+        &mut self,
+        stage: Stage,
+        token: usize,
+        got: &[f32],
+        rows: Option<&Rows>,
+        bound: f64,
+    ) {
         if let Some(rows) = rows {
             let error = max_rel_err(got, rows.row(token), got.len());
             self.add(stage, token, error, bound);

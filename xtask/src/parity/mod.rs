@@ -55,12 +55,16 @@ impl Kv {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let files =
-        if args.golden.is_empty() { ck_testing::golden::golden_files() } else { args.golden.clone() };
+    let files = if args.golden.is_empty() {
+        ck_testing::golden::golden_files()
+    } else {
+        args.golden.clone()
+    };
     let setups = setups(args)?;
     let mut cases = Vec::new();
     for file in files {
-        let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let bytes =
+            std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let recording = Recording::parse(&file, &bytes)
             .with_context(|| format!("cannot use {} as a recording", file.display()))?;
         println!("{recording}");
@@ -68,7 +72,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             let found = match kv {
                 Kv::F32 => cases_of::<f32>(&recording, kv, &setups),
             };
-            let found = found.with_context(|| format!("{} with {} cache", recording.name, kv.name()))?;
+            let found =
+                found.with_context(|| format!("{} with {} cache", recording.name, kv.name()))?;
             report::print(&found);
             cases.extend(found);
         }
@@ -93,8 +98,7 @@ fn setups(args: &Args) -> Result<Vec<Setup>> {
     let mut setups = Vec::new();
     for isa in isas {
         for strategy in chosen(&args.strategy, &Strategy::ALL) {
-            let threads: &[usize] =
-                if strategy == Strategy::Serial { &[1] } else { &args.threads };
+            let threads: &[usize] = if strategy == Strategy::Serial { &[1] } else { &args.threads };
             setups.extend(threads.iter().map(|&threads| Setup { isa, strategy, threads }));
         }
     }

@@ -99,12 +99,7 @@ fn check_style(style: &str, pairing: Pairing) -> Result<()> {
 }
 
 /// The recording of one stage, if the file has it.
-fn rows(
-    file: &GgufFile<'_>,
-    stage: &str,
-    width: usize,
-    n_tokens: usize,
-) -> Result<Option<Rows>> {
+fn rows(file: &GgufFile<'_>, stage: &str, width: usize, n_tokens: usize) -> Result<Option<Rows>> {
     let Some(tensor) = file.find(&format!("golden.{stage}")) else { return Ok(None) };
     let [columns, rows] = *tensor.dims() else {
         bail!("golden.{stage}: expected 2 dimensions, found {:?}", tensor.dims());

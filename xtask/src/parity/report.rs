@@ -29,8 +29,11 @@ fn line(case: &Case) -> String {
         (_, None) => format!("not finite, bound {:.2e}", case.bound),
     };
     let (token, element) = case.place;
-    let place =
-        if case.max_rel_err == Some(0.0) { String::new() } else { format!("token {token}, element {element}") };
+    let place = if case.max_rel_err == Some(0.0) {
+        String::new()
+    } else {
+        format!("token {token}, element {element}")
+    };
     format!(
         "  {verdict:<6}  {:<10}  {:<14}  {:<10}  {} thread{}  {:<4}  {:<6}  {error:<22}  {place}",
         case.mode.name(),

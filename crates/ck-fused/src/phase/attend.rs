@@ -1,7 +1,7 @@
 //! The new position's row of the cache, and attention over it and everything stored.
 
 use crate::{LayerError, Scratch};
-use ck_ops::{Attention, CacheElement, Context, KvCache, flash_decode};
+use ck_ops::{Attention, CacheElement, KvCache, flash_decode};
 use ck_quant::Isa;
 
 /// Rounds the new K and V to the cache's type and attends with every query head.
@@ -16,7 +16,7 @@ pub(crate) fn attend<E: CacheElement>(
 ) -> Result<(), LayerError> {
     let (q, k, v) = scratch.shape.split(&scratch.qkv);
     scratch.new.set(isa, k, v)?;
-    let context = Context::new(cache, Some(&scratch.new))?;
-    flash_decode(isa, attention, context, q, &mut scratch.attend, &mut scratch.attn)?;
+    let new = Some(&scratch.new);
+    flash_decode(isa, attention, cache, new, q, &mut scratch.attend, &mut scratch.attn)?;
     Ok(())
 }
