@@ -1,0 +1,25 @@
+//! Prints the metadata and the tensors of a GGUF file: `cargo run -p ck-gguf --example list -- FILE`.
+
+use ck_gguf::GgufFile;
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args_os().nth(1).ok_or("expected the path of a GGUF file")?;
+    // Read rather than mapped: a tool cannot promise that nobody writes to a file it was told to open.
+    let bytes = std::fs::read(path)?;
+    let file = GgufFile::parse(&bytes)?;
+
+    println!("version {}, tensor data aligned to {} bytes", file.version(), file.alignment());
+    for (key, value) in file.metadata().iter() {
+        println!("{key}: {value}");
+    }
+    for tensor in file.tensors() {
+        let (name, dims) = (tensor.name(), format!("{:?}", tensor.dims()));
+        println!(
+            "{name:40} {:8} {dims:16} {:>12} bytes",
+            tensor.tensor_type(),
+            tensor.bytes().len()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod convert;
+mod directory;
+mod error;
+mod file;
+mod layer;
+mod map;
+mod metadata;
+mod reader;
+mod rope;
+mod tensor;
+mod tensor_type;
+mod value;
+mod weights;
+mod writer;
+
+pub use convert::FromValue;
+pub use error::{Error, Place};
+pub use file::GgufFile;
+pub use layer::{AttentionLayer, LayerShape, Warning};
+pub use map::MappedFile;
+pub use metadata::Metadata;
+pub use rope::{DEFAULT_ROPE_BASE, RopePairing, RopeParams};
+pub use tensor::Tensor;
+pub use tensor_type::TensorType;
+pub use value::{Array, Value, ValueType};
+pub use weights::{MatrixTensor, Projection, WeightFormat};
+pub use writer::GgufWriter;

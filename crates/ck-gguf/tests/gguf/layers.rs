@@ -1,0 +1,167 @@
+//! Layers read from files: what is right, what is refused, and what each refusal says.
+
+use crate::files::{LayerFile, SMALL, golden, refusal, refused, with_layer};
+use ck_gguf::{
+    AttentionLayer, Error, GgufFile, LayerShape, MappedFile, RopePairing, TensorType, Value,
+    WeightFormat,
+};
+
+#[test]
+fn recordings_are_read() {
+    let smollm2 = LayerShape { embed_dim: 576, n_heads: 9, n_kv_heads: 3, head_dim: 64 };
+    let qwen2 = LayerShape { embed_dim: 896, n_heads: 14, n_kv_heads: 2, head_dim: 64 };
+    let cases = [
+        ("smollm2-layer0.gguf", 0, smollm2, 1e5, 1e-5, RopePairing::Interleaved),
+        ("smollm2-layer4.gguf", 4, smollm2, 1e5, 1e-5, RopePairing::Interleaved),
+        ("qwen2-random-layer1.gguf", 1, qwen2, 1e6, 1e-6, RopePairing::SplitHalf),
+    ];
+    for (name, number, shape, base, eps, pairing) in cases {
+        // SAFETY: the recordings are part of the source, which nobody changes while tests run.
+        let bytes = unsafe { MappedFile::open(golden(name)) }.expect("the recording");
+        let file = GgufFile::parse(&bytes).expect(name);
+        let recorded: usize = file.metadata().require("golden.layer").expect(name);
+        assert_eq!(recorded, number, "{name}");
+        let layer = AttentionLayer::read(&file, number).expect(name);
+        assert_eq!(layer.shape, shape, "{name}");
+        assert_eq!(layer.norm_eps, eps, "{name}");
+        assert_eq!((layer.rope.base, layer.rope.rot_dim), (base, 64), "{name}");
+        assert_eq!(layer.rope.pairing, pairing, "{name}");
+        assert_eq!(layer.warnings, [], "{name}");
+        for projection in [&layer.q, &layer.k, &layer.o] {
+            assert_eq!(projection.weight.format, WeightFormat::Q5_0, "{name}");
+        }
+        assert_eq!(layer.v.weight.format, WeightFormat::Q8_0, "{name}");
+        let has_bias = pairing == RopePairing::SplitHalf;
+        for projection in [&layer.q, &layer.k, &layer.v] {
+            assert_eq!(projection.bias.is_some(), has_bias, "{name}");
+        }
+        assert!(layer.o.bias.is_none(), "{name}");
+        let other = AttentionLayer::read(&file, number + 1).expect_err("there is one layer");
+        let missing = format!("blk.{}.attn_k.weight", number + 1);
+        assert_error!(other, Error::MissingTensor { .. }, &missing);
+    }
+}
+
+#[test]
+fn weights_are_the_bytes_of_the_file() {
+    let mapped = golden("smollm2-layer0.gguf");
+    // SAFETY: the recordings are part of the source, which nobody changes while tests run.
+    let bytes = unsafe { MappedFile::open(mapped) }.expect("the recording");
+    let file = GgufFile::parse(&bytes).expect("the recording");
+    let layer = AttentionLayer::read(&file, 0).expect("the layer");
+    let weight = layer.k.weight;
+    assert_eq!((weight.name, weight.rows, weight.cols), ("blk.0.attn_k.weight", 192, 576));
+    assert!(bytes.as_ptr_range().contains(&weight.bytes.as_ptr()), "a copy, not the mapped file");
+    assert_eq!(weight.bytes.len(), 192 * 576 / 32 * 22);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let path = golden("no-such-file.gguf");
+    // SAFETY: there is no such file.
+    let error = unsafe { MappedFile::open(path) }.expect_err("there is no such file");
+    assert_error!(error, Error::Map { .. }, "no-such-file.gguf");
+}
+
+// Case B21: no silent default.
+#[test]
+fn the_epsilon_is_that_of_the_file() {
+    const KEY: &str = "qwen2.attention.layer_norm_rms_epsilon";
+    assert_error!(refused(|file| file.remove_key(KEY)), Error::MissingKey { .. }, KEY);
+    for wrong in [Value::F32(-1e-6), Value::F32(f32::NAN), Value::F64(f64::INFINITY)] {
+        assert_error!(refused(|file| file.set(KEY, wrong)), Error::BadValue { .. }, KEY, "f");
+    }
+    for (value, expected) in
+        [(Value::F32(1e-5), 1e-5), (Value::F64(1e-5), 1e-5), (Value::U32(0), 0.0)]
+    {
+        let mut file = LayerFile::new("qwen2", SMALL);
+        file.set(KEY, value);
+        with_layer(&file, |layer| assert_eq!(layer.norm_eps, expected));
+    }
+}
+
+// Case B28: shapes that have no query heads per KV head.
+#[test]
+fn heads_divide_evenly() {
+    const HEADS: &str = "qwen2.attention.head_count";
+    const KV_HEADS: &str = "qwen2.attention.head_count_kv";
+    for (heads, kv_heads) in [(15, 2), (2, 14), (14, 0), (0, 2), (0, 0)] {
+        let error = refused(|file| {
+            file.set(HEADS, Value::U32(heads));
+            file.set(KV_HEADS, Value::U32(kv_heads));
+        });
+        assert_error!(error, Error::BadValue { .. }, "attention.head_count");
+    }
+    // As many KV heads as heads where the file does not say; the key matrix then shows the truth.
+    let error = refused(|file| file.remove_key(KV_HEADS));
+    assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight");
+    let mut file = LayerFile::new("qwen2", (96, 4, 4, 32));
+    file.remove_key(KV_HEADS);
+    with_layer(&file, |layer| assert_eq!(layer.shape.n_kv_heads, 4));
+
+    let error = refused(|file| file.set(KV_HEADS, Value::String("two")));
+    assert_error!(error, Error::BadValue { .. }, KV_HEADS, "string \"two\"", "integer");
+    let error = refused(|file| file.set(HEADS, Value::U64(1 << 62)));
+    assert_error!(error, Error::BadValue { .. } | Error::BadShape { .. }, "head");
+}
+
+#[test]
+fn the_head_dimension_comes_from_the_keys() {
+    const KEY_LENGTH: &str = "qwen2.attention.key_length";
+    const VALUE_LENGTH: &str = "qwen2.attention.value_length";
+    let mut file = LayerFile::new("qwen2", SMALL);
+    with_layer(&file, |layer| assert_eq!(layer.shape.head_dim, 32));
+    file.set(KEY_LENGTH, Value::U32(32));
+    file.set(VALUE_LENGTH, Value::U32(32));
+    with_layer(&file, |layer| assert_eq!(layer.shape.head_dim, 32));
+
+    let error = refused(|file| file.set(KEY_LENGTH, Value::U32(64)));
+    assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight", "[96, 256]");
+    let error = refused(|file| file.set(KEY_LENGTH, Value::U32(0)));
+    assert_error!(error, Error::BadValue { .. }, KEY_LENGTH);
+    let error = refused(|file| file.set(VALUE_LENGTH, Value::U32(16)));
+    assert_error!(error, Error::BadValue { .. }, VALUE_LENGTH, "u32 16", "32");
+    let mut odd = LayerFile::new("qwen2", (96, 6, 3, 32));
+    odd.remove_tensor("blk.0.attn_k.weight");
+    odd.add_matrix("blk.0.attn_k.weight", [96, 64], TensorType::Q5_0);
+    assert_error!(refusal(&odd), Error::BadShape { .. }, "blk.0.attn_k.weight", "a multiple of 3");
+}
+
+#[test]
+fn every_tensor_of_the_layer_is_needed() {
+    for short in ["norm", "q", "k", "v", "output"] {
+        let name = format!("blk.0.attn_{short}.weight");
+        let error = refused(|file| file.remove_tensor(&name));
+        assert_error!(error, Error::MissingTensor { .. }, &name);
+    }
+    for suffix in ["embedding_length", "attention.head_count"] {
+        let key = format!("qwen2.{suffix}");
+        assert_error!(refused(|file| file.remove_key(&key)), Error::MissingKey { .. }, &key);
+    }
+    let error = refused(|file| file.set("qwen2.embedding_length", Value::U32(64)));
+    assert_error!(error, Error::BadShape { .. }, "blk.0.attn_k.weight", "[64, ");
+}
+
+// Case B56: a layer needs neither output nor embedding, and does not mind them.
+#[test]
+fn a_layer_needs_no_output_matrix() {
+    let mut file = LayerFile::new("qwen2", SMALL);
+    with_layer(&file, |_| ());
+    file.add_matrix("token_embd.weight", [96, 10], TensorType::Q8_0);
+    with_layer(&file, |_| ());
+    file.add_matrix("output.weight", [96, 10], TensorType::F16);
+    with_layer(&file, |_| ());
+}
+
+#[test]
+fn the_norm_is_as_wide_as_the_embedding() {
+    const NORM: &str = "blk.0.attn_norm.weight";
+    for dims in [vec![95], vec![97], vec![96, 2]] {
+        let error = refused(|file| {
+            file.remove_tensor(NORM);
+            file.add_f32(NORM, &vec![1.0; dims.iter().product()]);
+            file.tensor(NORM).dims = dims.clone();
+        });
+        assert_error!(error, Error::BadShape { .. }, NORM, "[96]", &format!("{dims:?}"));
+    }
+}
