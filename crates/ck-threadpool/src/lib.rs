@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+mod affinity;
+mod builder;
+mod counter;
+mod cpus;
+mod fork;
+#[cfg(not(loom))]
+mod global;
+mod local;
+mod parker;
+mod pool;
+mod shared;
+mod slice;
+mod split;
+mod sync;
+mod taken;
+mod team;
+mod wait;
+mod word;
+
+pub use builder::{BuildError, Builder};
+pub use counter::WorkCounter;
+pub use cpus::available_cpus;
+#[cfg(not(loom))]
+pub use global::global;
+pub use pool::ThreadPool;
+pub use slice::SharedSlice;
+pub use team::{Interrupted, Team};
+pub use wait::WaitPolicy;

@@ -1,0 +1,379 @@
+//! A slice that the members of one dispatch write in parts and read as a whole, checked.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::team::Team;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// An output slice that the members of a dispatch share.
+///
+/// It is made from a `&mut [T]` before the dispatch, and lends it out again member by member. Barriers
+/// cut a dispatch into phases; what is lent in a phase ends with it, because [`Team::barrier`] needs
+/// the handle that the loan borrows. Within one phase all members use the slice in one way:
+///
+/// | method | what a member gets |
+/// | --- | --- |
+/// | [`part`](Self::part) | its own share, in whole blocks, to write |
+/// | [`next_block`](Self::next_block) | block after block that no other member gets, to write |
+/// | [`own`](Self::own) | the one element of its index, to write |
+/// | [`whole`](Self::whole) | everything, to write, if no other member uses the slice in this phase |
+/// | [`read`](Self::read) | everything, to read |
+///
+/// Using it in two ways in one phase, taking a share twice, or using it from two dispatches panics
+/// with a sentence that says so, before any two loans overlap. A loan costs a few nanoseconds; the
+/// first one of a phase moves a cache line.
+///
+/// ```
+/// use ck_threadpool::{SharedSlice, ThreadPool};
+///
+/// let pool = ThreadPool::new(2)?;
+/// let (mut squares, mut sums) = ([0; 100], [0; 100]);
+/// let (a, b) = (SharedSlice::new(&mut squares), SharedSlice::new(&mut sums));
+/// pool.run(|team| {
+///     for (i, square) in a.range(team).zip(a.part(team)) {
+///         *square = i * i;
+///     }
+///     team.barrier(); // from here on everybody may read all squares
+///     let squares = a.read(team);
+///     for (i, sum) in b.range(team).zip(b.part(team)) {
+///         *sum = squares[..=i].iter().sum();
+///     }
+/// });
+/// assert_eq!(sums[99], 328350);
+/// # Ok::<(), ck_threadpool::BuildError>(())
+/// ```
+///
+/// References die at the barrier, in the compiler already:
+///
+/// ```compile_fail,E0502
+/// # use ck_threadpool::{SharedSlice, ThreadPool};
+/// # let pool = ThreadPool::new(2).unwrap();
+/// # let mut data = [0; 8];
+/// let shared = SharedSlice::new(&mut data);
+/// pool.run(|team| {
+///     let part = shared.part(team);
+///     team.barrier();
+///     part[0] = 1;
+/// });
+/// ```
+#[derive(Debug)]
+pub struct SharedSlice<'a, T> {
+    data: NonNull<T>,
+    len: usize,
+    block: usize,
+    /// The number of the dispatch that uses the slice; 0 before the first use.
+    owner: AtomicU64,
+    /// The [`Use`] that the members have agreed on last.
+    state: AtomicU64,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it owns the exclusive borrow `&'a mut [T]`, which may be sent if `T` may.
+unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
+// SAFETY: through a shared reference, threads get disjoint `&mut` parts, for which `T: Send` is
+// enough, or shared references, for which `read` asks for `T: Sync`; the phases in which they do are
+// ordered by barriers. The other fields are atomics or never change.
+unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
+
+/// In which phase the slice is used how: phase in bits 27..64, blocks handed out in 3..27, mode in
+/// 0..3.
+///
+/// A phase number that comes again after 2^37 barriers (an hour of nothing but barriers) with the
+/// slice untouched meanwhile could only make a check stricter: a use stays refused, or a block counts
+/// as handed out. It never lets two loans overlap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Use(u64);
+
+/// The ways to use a slice within a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum Mode {
+    Parts = 1,
+    Blocks = 2,
+    Own = 3,
+    Whole = 4,
+    Read = 5,
+}
+
+const PHASE_SHIFT: u32 = 27;
+const BLOCK_SHIFT: u32 = 3;
+
+/// The most blocks that [`SharedSlice::next_block`] can hand out.
+const MAX_BLOCKS: usize = (1 << (PHASE_SHIFT - BLOCK_SHIFT)) - 1;
+
+impl Use {
+    const fn new(phase: u64, mode: Mode) -> Self {
+        Self((phase << PHASE_SHIFT) | mode as u64)
+    }
+
+    const fn is_in_phase(self, phase: u64) -> bool {
+        self.0 & 0b111 != 0 && self.0 >> PHASE_SHIFT == (phase << PHASE_SHIFT) >> PHASE_SHIFT
+    }
+
+    const fn mode(self) -> u64 {
+        self.0 & 0b111
+    }
+
+    const fn blocks(self) -> usize {
+        (self.0 >> BLOCK_SHIFT) as usize & MAX_BLOCKS
+    }
+
+    const fn with_one_more_block(self) -> Self {
+        Self(self.0 + (1 << BLOCK_SHIFT))
+    }
+}
+
+impl<'a, T> SharedSlice<'a, T> {
+    /// Shares `data` in parts of any length.
+    pub fn new(data: &'a mut [T]) -> Self {
+        Self::in_blocks(data, 1)
+    }
+
+    /// Shares `data` in blocks of `block` elements; the last one may be short.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `block` is 0.
+    pub fn in_blocks(data: &'a mut [T], block: usize) -> Self {
+        assert!(block > 0, "a shared slice needs blocks of at least 1 element, found 0");
+        Self {
+            len: data.len(),
+            data: NonNull::from(data).cast(),
+            block,
+            owner: AtomicU64::new(0),
+            state: AtomicU64::new(0),
+            borrow: PhantomData,
+        }
+    }
+
+    /// How many elements the slice has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the slice has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Which elements [`SharedSlice::part`] lends to this member:
+    /// [`split_blocks`](Team::split_blocks) of the length.
+    #[must_use]
+    pub fn range(&self, team: &Team<'_>) -> Range<usize> {
+        team.split_blocks(self.len, self.block)
+    }
+
+    /// This member's own share of the slice, once per phase: the elements of [`SharedSlice::range`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if this member took its share in this phase already, if the slice is used in another
+    /// way in this phase, or if it belongs to another dispatch.
+    #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
+    pub fn part<'t>(&'t self, team: &'t Team<'_>) -> &'t mut [T] {
+        self.agree(team, Mode::Parts);
+        self.take_once(team);
+        let range = self.range(team);
+        // SAFETY: the shares of a team's members are disjoint, and all members of this dispatch, by
+        // `agree`, get only such shares in this phase; this member gets its own once, by
+        // `take_once`. See `lend`.
+        unsafe { self.lend(range) }
+    }
+
+    /// The next block that no member has got in this phase, with its number; `None` when all are
+    /// out. For items of uneven cost.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slice is used in another way in this phase, if it belongs to another dispatch,
+    /// or if it has more than 2^24 - 1 blocks.
+    #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
+    pub fn next_block<'t>(&'t self, team: &'t Team<'_>) -> Option<(usize, &'t mut [T])> {
+        let blocks = self.len.div_ceil(self.block);
+        assert!(
+            blocks <= MAX_BLOCKS,
+            "a shared slice hands out at most {MAX_BLOCKS} blocks, found {blocks}"
+        );
+        let mut state = self.agree(team, Mode::Blocks);
+        while state.blocks() < blocks {
+            let next = state.with_one_more_block();
+            let change = self.state.compare_exchange_weak(
+                state.0,
+                next.0,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match change {
+                Ok(_) => {
+                    let block = state.blocks();
+                    let start = block * self.block;
+                    let end = start.saturating_add(self.block).min(self.len);
+                    // SAFETY: the exchange gave block number `block` to this call alone, and all
+                    // members of this dispatch, by `agree`, get only blocks in this phase; blocks
+                    // of different numbers are disjoint. See `lend`.
+                    return Some((block, unsafe { self.lend(start..end) }));
+                }
+                // Nobody can have changed the mode: this member is still in the phase.
+                Err(now) => state = Use(now),
+            }
+        }
+        None
+    }
+
+    /// The element whose index is this member's, once per phase. For results and scratch, one
+    /// element per member.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slice has fewer elements than the team has members, or as [`SharedSlice::part`].
+    #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
+    pub fn own<'t>(&'t self, team: &'t Team<'_>) -> &'t mut T {
+        assert!(
+            team.size() <= self.len,
+            "a slice with an element for each of {} members is needed, found {} elements",
+            team.size(),
+            self.len
+        );
+        self.agree(team, Mode::Own);
+        self.take_once(team);
+        // SAFETY: the index is below the length, as asserted; no other member of this dispatch has
+        // it, and all members, by `agree`, get only their own element in this phase; this member
+        // gets it once, by `take_once`. See `lend`.
+        unsafe { &mut self.lend(team.index()..team.index() + 1)[0] }
+    }
+
+    /// The whole slice, for a phase in which one member alone uses it, once.
+    ///
+    /// # Panics
+    ///
+    /// Panics if any member, this one included, has used the slice in this phase already, or if it
+    /// belongs to another dispatch. A member that comes later gets the panic instead.
+    #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
+    pub fn whole<'t>(&'t self, team: &'t Team<'_>) -> &'t mut [T] {
+        let (phase, state) = self.look(team);
+        let new = Use::new(phase, Mode::Whole);
+        if state.is_in_phase(phase) || !self.change(state, new) {
+            misuse(Mode::Whole, Use(self.state.load(Ordering::Relaxed)));
+        }
+        // SAFETY: only the exchange that starts a phase leads here, so once per phase, and every
+        // other use in this phase then finds another mode and is refused. See `lend`.
+        unsafe { self.lend(0..self.len) }
+    }
+
+    /// The whole slice, to read, as often as needed and by any number of members.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the slice is used in another way in this phase, or if it belongs to another
+    /// dispatch.
+    #[must_use]
+    pub fn read<'t>(&'t self, team: &'t Team<'_>) -> &'t [T]
+    where
+        T: Sync,
+    {
+        self.agree(team, Mode::Read);
+        // SAFETY: the pointer and length are those of the slice that this value borrows for 'a, which
+        // outlives 't. All members of this dispatch, by `agree`, only read in this phase; loans of
+        // earlier phases ended at a barrier, which also makes their writes visible.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
+    }
+
+    /// Binds the slice to the team's dispatch, and returns the phase and the use agreed on last.
+    #[inline]
+    fn look(&self, team: &Team<'_>) -> (u64, Use) {
+        let (id, phase) = team.moment();
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner != id {
+            self.bind(id);
+        }
+        (phase, Use(self.state.load(Ordering::Relaxed)))
+    }
+
+    #[cold]
+    fn bind(&self, id: u64) {
+        let bound = self.owner.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
+        if let Err(owner) = bound {
+            assert!(
+                owner == id,
+                "a shared slice serves one dispatch: expected dispatch {owner}, found {id}"
+            );
+        }
+    }
+
+    fn change(&self, from: Use, to: Use) -> bool {
+        // Relaxed: within a phase the word only moves from older uses to the phase's one, and an
+        // exchange always meets the newest value. What the loans themselves do is ordered by the
+        // barriers between phases.
+        self.state.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Makes sure that all members use the slice as `mode` in this phase.
+    #[inline]
+    fn agree(&self, team: &Team<'_>, mode: Mode) -> Use {
+        let (phase, mut state) = self.look(team);
+        while !state.is_in_phase(phase) {
+            let new = Use::new(phase, mode);
+            if self.change(state, new) {
+                return new;
+            }
+            state = Use(self.state.load(Ordering::Relaxed));
+        }
+        if state.mode() != mode as u64 {
+            misuse(mode, state);
+        }
+        state
+    }
+
+    #[inline]
+    fn take_once(&self, team: &Team<'_>) {
+        let fresh = team.taken().insert(std::ptr::from_ref(self).addr());
+        assert!(
+            fresh,
+            "a member takes its share of a shared slice once per phase, found a second time"
+        );
+    }
+
+    /// Lends elements to write.
+    ///
+    /// # Safety
+    ///
+    /// - `range` lies within `0..self.len`.
+    /// - Until the next barrier of the dispatch that owns the slice nobody else is lent any of these
+    ///   elements.
+    ///
+    /// The rest holds by construction: the slice was borrowed exclusively for 'a, which outlives 't;
+    /// only members of one dispatch get here (`look`); a loan borrows its member's `Team`, which
+    /// `Team::barrier` needs exclusively, so it ends before that member arrives at the next barrier,
+    /// or with the closure; and the barrier orders what was done through it before what follows.
+    #[allow(clippy::mut_from_ref, reason = "exclusive by the caller's obligation")]
+    unsafe fn lend(&self, range: Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: the offset lies within the borrowed slice, as asserted.
+        let start = unsafe { self.data.as_ptr().add(range.start) };
+        // SAFETY: the elements lie within the borrowed slice, as asserted, and nobody else is lent
+        // them, the caller's obligation.
+        unsafe { std::slice::from_raw_parts_mut(start, range.len()) }
+    }
+}
+
+/// Two ways to use a slice met in one phase.
+#[cold]
+fn misuse(wanted: Mode, found: Use) -> ! {
+    let modes = [Mode::Parts, Mode::Blocks, Mode::Own, Mode::Whole, Mode::Read];
+    let found = modes.into_iter().find(|&mode| mode as u64 == found.mode());
+    let name = |mode| match mode {
+        Mode::Parts => "part",
+        Mode::Blocks => "next_block",
+        Mode::Own => "own",
+        Mode::Whole => "whole",
+        Mode::Read => "read",
+    };
+    panic!(
+        "a shared slice is used in one way between two barriers: `{}` was called after `{}`",
+        name(wanted),
+        found.map_or("nothing", name)
+    )
+}

@@ -1,0 +1,229 @@
+//! Shared slices: what members get, and every way of misusing them that safe code can write.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use ck_threadpool::{SharedSlice, Team, ThreadPool};
+use common::HangGuard;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The message of the panic that `call` ends with.
+fn message(call: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(call)).expect_err("the misuse went unnoticed");
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast_ref::<&str>().map_or("?", |text| text).to_owned(),
+    }
+}
+
+// Case B11.
+#[test]
+fn parts_cover_the_slice_for_any_length_and_any_team() {
+    let _guard = HangGuard::seconds("parts", 60);
+    for threads in [1, 2, 3, 4, 5, 6, 8, 16] {
+        let pool = ThreadPool::new(threads).unwrap();
+        for len in [0, 1, 7, 13, 897] {
+            for block in [1, 2, 16, 1000] {
+                let mut data = vec![f32::NAN; len + 4];
+                let canaries = [1.5, 2.5, 3.5, 4.5];
+                data[len..].copy_from_slice(&canaries);
+                let shared = SharedSlice::in_blocks(&mut data[..len], block);
+                pool.run(|team| {
+                    let (range, part) = (shared.range(team), shared.part(team));
+                    assert_eq!(range.len(), part.len());
+                    part.fill(4064.0);
+                });
+                assert!(data[..len].iter().all(|&value| value == 4064.0));
+                assert_eq!(data[len..], canaries);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_go_out_once_each_and_again_in_the_next_phase() {
+    let _guard = HangGuard::seconds("blocks", 60);
+    for threads in [1, 2, 4] {
+        let pool = ThreadPool::new(threads).unwrap();
+        for (len, block) in [(0, 3), (1, 3), (1000, 7), (1001, 7), (64, 1)] {
+            let mut data = vec![0; len];
+            let shared = SharedSlice::in_blocks(&mut data, block);
+            pool.run(|team| {
+                for _ in 0..10 {
+                    while let Some((number, values)) = shared.next_block(team) {
+                        assert!(values.len() == block || number == len / block);
+                        for (i, value) in values.iter_mut().enumerate() {
+                            *value += number * block + i;
+                        }
+                    }
+                    assert!(shared.next_block(team).is_none());
+                    team.barrier();
+                }
+            });
+            assert_eq!(data, (0..len).map(|i| 10 * i).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn one_member_may_have_everything() {
+    let pool = ThreadPool::new(4).unwrap();
+    let mut data = vec![0; 100];
+    let shared = SharedSlice::new(&mut data);
+    pool.run(|team| {
+        for round in 0..10 {
+            team.single(|team| shared.whole(team).iter_mut().for_each(|value| *value += 1));
+            assert_eq!(shared.read(team)[99], round + 1);
+        }
+    });
+    assert_eq!(data, [10; 100]);
+}
+
+#[test]
+fn several_slices_can_be_taken_at_once() {
+    let pool = ThreadPool::new(2).unwrap();
+    let mut data = vec![[0; 8]; 20];
+    let slices: Vec<_> = data.iter_mut().map(|slice| SharedSlice::new(slice)).collect();
+    pool.run(|team| {
+        let parts: Vec<_> = slices.iter().map(|slice| slice.part(team)).collect();
+        parts.into_iter().flatten().for_each(|value| *value += 1);
+    });
+    drop(slices);
+    assert_eq!(data, vec![[1; 8]; 20]);
+}
+
+/// Ways to use a slice that exclude each other within a phase.
+const USES: [(&str, UseSlice); 5] = [
+    ("part", |slice, team| slice.part(team).fill(1)),
+    ("next_block", |slice, team| slice.next_block(team).unwrap().1.fill(1)),
+    ("own", |slice, team| *slice.own(team) += 1),
+    ("whole", |slice, team| slice.whole(team)[0] += 1),
+    ("read", |slice, team| assert_eq!(slice.read(team).len(), 8)),
+];
+
+type UseSlice = fn(&SharedSlice<'_, i32>, &Team<'_>);
+
+#[test]
+fn two_uses_in_one_phase_are_refused() {
+    for threads in [1, 2] {
+        let pool = ThreadPool::new(threads).unwrap();
+        for (first_name, first) in USES {
+            for (second_name, second) in USES.into_iter().filter(|(name, _)| *name != first_name) {
+                let mut data = [0; 8];
+                let shared = SharedSlice::new(&mut data);
+                let text = message(|| {
+                    pool.run(|team| {
+                        if team.index() == 0 {
+                            first(&shared, team);
+                            second(&shared, team);
+                        }
+                    });
+                });
+                let expected = format!("`{second_name}` was called after `{first_name}`");
+                assert!(text.ends_with(&expected), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_members_use_is_refused_as_well() {
+    let _guard = HangGuard::seconds("another member's use", 60);
+    let pool = ThreadPool::new(2).unwrap();
+    for (first_name, first) in USES {
+        for (second_name, second) in USES {
+            let mut data = [0; 8];
+            let shared = SharedSlice::new(&mut data);
+            let call = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(|team| {
+                    if team.index() == 0 {
+                        first(&shared, team);
+                    } else {
+                        second(&shared, team);
+                    }
+                });
+            }));
+            let may = first_name == second_name && first_name != "whole";
+            assert_eq!(call.is_ok(), may, "{first_name} on one, {second_name} on the other member");
+        }
+    }
+}
+
+#[test]
+fn a_share_is_taken_once_per_phase() {
+    let pool = ThreadPool::new(2).unwrap();
+    for (name, take) in USES.into_iter().filter(|(name, _)| ["part", "own"].contains(name)) {
+        let mut data = [0; 8];
+        let shared = SharedSlice::new(&mut data);
+        let text = message(|| {
+            pool.run(|team| {
+                take(&shared, team);
+                take(&shared, team);
+            });
+        });
+        assert!(text.contains("once per phase"), "{name}: {text}");
+        let shared = SharedSlice::new(&mut data);
+        pool.run(|team| {
+            take(&shared, team);
+            team.barrier();
+            take(&shared, team);
+        });
+    }
+}
+
+#[test]
+fn a_slice_serves_one_dispatch() {
+    let pool = ThreadPool::new(2).unwrap();
+    for members in [1, 2] {
+        let mut data = [0; 8];
+        let shared = SharedSlice::new(&mut data);
+        pool.run_on(members, |team| shared.part(team).fill(1));
+        let text = message(|| pool.run_on(members, |team| shared.part(team).fill(2)));
+        assert!(text.contains("serves one dispatch"), "{text}");
+        assert_eq!(data, [1; 8]);
+    }
+}
+
+#[test]
+fn a_team_of_another_pool_is_refused() {
+    let _guard = HangGuard::seconds("another pool's team", 30);
+    let (outer, inner) = (ThreadPool::new(2).unwrap(), ThreadPool::new(2).unwrap());
+    let mut data = [0; 8];
+    let shared = SharedSlice::new(&mut data);
+    let text = message(|| {
+        outer.run(|team| {
+            let part = shared.part(team);
+            inner.run(|team| shared.part(team).fill(1));
+            part[0] = 1;
+        });
+    });
+    assert!(text.contains("serves one dispatch"), "{text}");
+}
+
+#[test]
+fn a_slice_too_short_for_the_team_is_refused() {
+    let pool = ThreadPool::new(3).unwrap();
+    let mut data = [0; 2];
+    let shared = SharedSlice::new(&mut data);
+    let text = message(|| pool.run(|team| *shared.own(team) = 1));
+    assert_eq!(text, "a slice with an element for each of 3 members is needed, found 2 elements");
+}
+
+#[test]
+fn elements_without_size_and_elements_that_own_memory_work() {
+    let pool = ThreadPool::new(2).unwrap();
+    let mut units = [(); 100];
+    let shared = SharedSlice::new(&mut units);
+    let counts = pool.collect(|team| shared.part(team).len());
+    assert_eq!(counts, [50, 50]);
+    let mut strings = vec![String::new(); 10];
+    let shared = SharedSlice::new(&mut strings);
+    pool.run(|team| {
+        for (i, text) in shared.range(team).zip(shared.part(team)) {
+            *text = i.to_string();
+        }
+        team.barrier();
+        assert_eq!(shared.read(team).concat(), "0123456789");
+    });
+}
