@@ -15,7 +15,7 @@ const STORED_ZERO: u8 = BlockQ5_0::OFFSET as u8;
 /// `d` is rounded to f16, ties to even.
 ///
 /// The extreme value itself is stored as 0 and comes back exactly, but for the rounding of the scale. A
-/// block whose scale rounds to zero is all zero: scale +0, every stored value 16.
+/// block whose scale rounds to zero is all zero: scale -0, as `0 / -16` gives it, and every stored value 16.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ fn quantize_block(values: &[f32; BLOCK_LEN]) -> BlockQ5_0 {
     let d = extreme / -16.0;
     let scale = f16::from_f32(d);
     if scale.to_f32() == 0.0 {
-        return BlockQ5_0::new(f16::ZERO, [STORED_ZERO; BLOCK_LEN]);
+        return BlockQ5_0::new(f16::NEG_ZERO, [STORED_ZERO; BLOCK_LEN]);
     }
     let inverse = 1.0 / d;
     BlockQ5_0::new(scale, values.map(|x| ((x * inverse + 16.5) as u8).min(31)))

@@ -16,12 +16,13 @@ fn dequantize(block: BlockQ5_0) -> [f32; 32] {
     values
 }
 
-// Case B01: a block of zeros stays zero. The scale is +0 here, where ggml writes -0.
+// Case B01: a block of zeros stays zero.
 #[test]
-fn an_all_zero_block_has_a_zero_scale_and_stored_values_of_16() {
+fn an_all_zero_block_has_a_scale_of_negative_zero_and_stored_values_of_16() {
     for zero in [0.0, -0.0, f32::MIN_POSITIVE, -4e-7] {
         let block = quantize(&[zero; 32]);
         let mut bytes = [0u8; 22];
+        bytes[1] = 0x80;
         bytes[2..6].copy_from_slice(&[0xff; 4]);
         assert_eq!(bytemuck::bytes_of(&block), bytes, "{zero:e}");
         assert_eq!(dequantize(block), [0.0; 32]);
