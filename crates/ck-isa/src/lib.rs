@@ -4,6 +4,7 @@
 mod fma;
 mod isa;
 mod level;
+pub mod load;
 
 pub use fma::fma;
 #[cfg(target_arch = "aarch64")]

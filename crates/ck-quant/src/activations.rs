@@ -2,6 +2,7 @@
 
 use crate::block::whole_blocks;
 use crate::{BLOCK_LEN, BlockQ8_0, Isa, QuantError, q8_0};
+use std::ops::Range;
 
 /// A vector quantized to Q8_0, held as separate scales, quants and block sums.
 ///
@@ -11,7 +12,33 @@ use crate::{BLOCK_LEN, BlockQ8_0, Isa, QuantError, q8_0};
 pub struct QuantizedVector {
     scales: Vec<f32>,
     quants: Vec<[i8; BLOCK_LEN]>,
-    sums: Vec<i32>,
+    corrections: Vec<i32>,
+}
+
+/// A shared view of some blocks of a [`QuantizedVector`].
+#[derive(Clone, Copy)]
+pub(crate) struct Activations<'a> {
+    pub(crate) scales: &'a [f32],
+    pub(crate) quants: &'a [[i8; BLOCK_LEN]],
+    /// -128 times the sum of each block's quants: what unsigned weights with an offset of 128 add too
+    /// much, with its sign changed. Of 8 times a Q5_0 quant the offset is 128 as well.
+    pub(crate) corrections: &'a [i32],
+}
+
+impl Activations<'_> {
+    /// The number of blocks.
+    pub(crate) fn len(&self) -> usize {
+        self.quants.len()
+    }
+
+    /// Only the blocks of a range.
+    pub(crate) fn blocks(&self, range: Range<usize>) -> Self {
+        Self {
+            scales: &self.scales[range.clone()],
+            quants: &self.quants[range.clone()],
+            corrections: &self.corrections[range],
+        }
+    }
 }
 
 impl QuantizedVector {
@@ -29,7 +56,7 @@ impl QuantizedVector {
         Ok(Self {
             scales: vec![0.0; blocks],
             quants: vec![[0; BLOCK_LEN]; blocks],
-            sums: vec![0; blocks],
+            corrections: vec![0; blocks],
         })
     }
 
@@ -55,12 +82,6 @@ impl QuantizedVector {
     #[must_use]
     pub fn quants(&self) -> &[[i8; BLOCK_LEN]] {
         &self.quants
-    }
-
-    /// The sum of the quants of every block.
-    #[must_use]
-    pub fn sums(&self) -> &[i32] {
-        &self.sums
     }
 
     /// Quantizes `values` into this vector, as [`q8_0::quantize_row`] does.
@@ -99,12 +120,12 @@ impl QuantizedVector {
     fn set_block(&mut self, index: usize, block: &BlockQ8_0) {
         self.scales[index] = block.scale().to_f32();
         self.quants[index] = *block.quants();
-        self.sums[index] = block.quants().iter().map(|quant| i32::from(*quant)).sum();
+        let sum: i32 = block.quants().iter().map(|quant| i32::from(*quant)).sum();
+        self.corrections[index] = -128 * sum;
     }
 
-    /// The scale and the quants of every block, in order.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = (f32, &[i8; BLOCK_LEN])> {
-        self.scales.iter().copied().zip(&self.quants)
+    pub(crate) fn view(&self) -> Activations<'_> {
+        Activations { scales: &self.scales, quants: &self.quants, corrections: &self.corrections }
     }
 
     /// Checks that rows of `blocks` blocks go with this vector.

@@ -1,0 +1,1 @@
+//! Benchmarks of the ck crates beside their peers.
