@@ -27,5 +27,5 @@ pub use cpus::available_cpus;
 pub use global::global;
 pub use pool::ThreadPool;
 pub use slice::SharedSlice;
-pub use team::{Interrupted, Team};
+pub use team::{Interrupted, Team, solo};
 pub use wait::WaitPolicy;

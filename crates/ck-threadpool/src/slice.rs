@@ -1,5 +1,6 @@
 //! A slice that the members of one dispatch write in parts and read as a whole, checked.
 
+use crate::split;
 use crate::sync::{AtomicU64, Ordering};
 use crate::team::Team;
 use std::marker::PhantomData;
@@ -62,6 +63,8 @@ pub struct SharedSlice<'a, T> {
     data: NonNull<T>,
     len: usize,
     block: usize,
+    /// Blocks that were dealt out before this slice's first: see [`SharedSlice::dealt_after`].
+    dealt: usize,
     /// The number of the dispatch that uses the slice; 0 before the first use.
     owner: AtomicU64,
     /// The [`Use`] that the members have agreed on last.
@@ -141,10 +144,32 @@ impl<'a, T> SharedSlice<'a, T> {
             len: data.len(),
             data: NonNull::from(data).cast(),
             block,
+            dealt: 0,
             owner: AtomicU64::new(0),
             state: AtomicU64::new(0),
             borrow: PhantomData,
         }
+    }
+
+    /// Deals the blocks on where another slice of `blocks` blocks ended, as one deals cards.
+    ///
+    /// A share is one block longer than another where the blocks do not divide evenly. Slices that each
+    /// begin with member 0 give it one block more every time; dealt one after the other, with the
+    /// blocks of all slices before as `blocks`, the members' totals differ by at most one.
+    ///
+    /// ```
+    /// use ck_threadpool::{SharedSlice, ThreadPool};
+    ///
+    /// let (mut five, mut three) = ([0; 5], [0; 3]);
+    /// let a = SharedSlice::new(&mut five);
+    /// let b = SharedSlice::new(&mut three).dealt_after(5);
+    /// ThreadPool::new(2)?.run(|team| assert_eq!(a.part(team).len() + b.part(team).len(), 4));
+    /// # Ok::<(), ck_threadpool::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn dealt_after(mut self, blocks: usize) -> Self {
+        self.dealt = blocks;
+        self
     }
 
     /// How many elements the slice has.
@@ -159,11 +184,13 @@ impl<'a, T> SharedSlice<'a, T> {
         self.len == 0
     }
 
-    /// Which elements [`SharedSlice::part`] lends to this member:
-    /// [`split_blocks`](Team::split_blocks) of the length.
+    /// Which elements [`SharedSlice::part`] lends to this member: [`split_blocks`](Team::split_blocks)
+    /// of the length, with the shares turned by what was [dealt](Self::dealt_after) before.
     #[must_use]
     pub fn range(&self, team: &Team<'_>) -> Range<usize> {
-        team.split_blocks(self.len, self.block)
+        let (index, size) = (team.index(), team.size());
+        let share = (index + size - self.dealt % size) % size;
+        split::split_blocks(self.len, self.block, share, size)
     }
 
     /// This member's own share of the slice, once per phase: the elements of [`SharedSlice::range`].
