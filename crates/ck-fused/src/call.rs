@@ -70,7 +70,9 @@ impl DecodeLayer<'_> {
         }
         let position = cache.len();
         let table = rope.map(|rope| ("RoPE table", rope.positions()));
-        for (what, available) in [Some(("scratch", scratch.positions())), table].into_iter().flatten() {
+        for (what, available) in
+            [Some(("scratch", scratch.positions())), table].into_iter().flatten()
+        {
             if position >= available {
                 return Err(LayerError::Position { what, position, available });
             }

@@ -2,7 +2,7 @@
 
 use crate::call::Context;
 use crate::error::check_vector;
-use crate::scratch::Scratch;
+use crate::scratch::{PANEL_ROWS, Scratch};
 use crate::step::Step;
 use crate::strategy::{Ends, Source, block};
 use crate::{DecodeLayer, LayerError, LayerShape, Runner};
@@ -82,17 +82,17 @@ where
     check_vector("hidden", hidden, scratch.scratch.shape().embed_dim())?;
 
     let StackScratch { scratch, hidden: states, new } = scratch;
-    states[0].copy_from_slice(hidden);
-    let states = states.each_mut().map(|state| SharedSlice::new(state));
     let new = &mut new[..layers.len()];
-    let shared = scratch.share();
-    let kept = SharedSlice::new(new);
+    states[0].copy_from_slice(hidden);
+    let turns = states.each_mut().map(|state| SharedSlice::in_blocks(state, PANEL_ROWS));
+    let (shared, kept) = (scratch.share(), SharedSlice::new(new));
     runner.dispatch(|team| {
         for (number, (layer, cache)) in layers.iter().zip(&*caches).enumerate() {
             let step = Step { layer, isa: runner.isa(), rope, cache };
-            let [before, after] = [&states[number % 2], &states[(number + 1) % 2]];
+            let [before, after] = [&turns[number % 2], &turns[(number + 1) % 2]];
             let before = Source::Shared(before);
-            block(team, step, &shared, Ends { input: before, residual: Some(before), output: after })?;
+            let ends = Ends { input: before, residual: Some(before), output: after };
+            block(team, step, &shared, ends)?;
             team.try_barrier()?;
             if team.index() == 0 {
                 let me = shared.members.own(team);
@@ -103,9 +103,35 @@ where
         }
         Ok(())
     })?;
-    drop(shared);
-    drop(kept);
-    let [first, second] = states;
-    drop((first, second));
+    for (cache, new) in caches.iter_mut().zip(&*new) {
+        cache.append(new)?;
+    }
+    hidden.copy_from_slice(&states[layers.len() % 2]);
+    Ok(())
+}
+
+/// Checks everything that can be checked before the dispatch, so that afterwards all caches take their
+/// new row, or none.
+fn check<E: CacheElement>(
+    runner: &Runner<'_>,
+    layers: &[DecodeLayer<'_>],
+    rope: Option<&RopeTable>,
+    caches: &mut [KvCache<E>],
+    scratch: &mut StackScratch<E>,
+) -> Result<(), LayerError> {
+    let (expected, prepared) = (layers.len(), scratch.new.len());
+    if caches.len() != expected {
+        return Err(LayerError::Length { what: "caches", expected, found: caches.len() });
+    }
+    if prepared < expected {
+        return Err(LayerError::Length {
+            what: "layers of the scratch",
+            expected,
+            found: prepared,
+        });
+    }
+    for (layer, cache) in layers.iter().zip(caches) {
+        Context { rope, cache, scratch: &mut scratch.scratch }.check(layer, runner)?;
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What all phases of a call read.
 
-use crate::{DecodeLayer, LayerError};
 use crate::units::Units;
+use crate::{DecodeLayer, LayerError};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, RopeTable};
 

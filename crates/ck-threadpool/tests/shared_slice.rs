@@ -251,7 +251,7 @@ fn two_lengths_in_one_phase_are_refused() {
     let mut data = [0; 32];
     let shared = SharedSlice::new(&mut data);
     for whole in [false, true] {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             pool.run(|team| {
                 if team.index() == 0 {
                     shared.part_of(team, 16).fill(1);
@@ -271,7 +271,7 @@ fn a_length_that_does_not_fit_is_refused() {
     let mut data = [0; 32];
     for len in [33, 3, usize::MAX] {
         let shared = SharedSlice::in_blocks(&mut data, 4);
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             ck_threadpool::solo(|team| shared.part_of(team, len).len())
         }));
         assert!(result.is_err(), "{len}");

@@ -1,10 +1,10 @@
 //! Rows of the O projection, bias and residual.
 
 use super::product;
+use crate::LayerError;
 use crate::error::check_finite;
 use crate::scratch::Member;
 use crate::step::Step;
-use crate::LayerError;
 use ck_ops::CacheElement;
 use ck_threadpool::{SharedSlice, Team};
 

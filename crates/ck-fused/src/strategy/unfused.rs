@@ -1,11 +1,11 @@
 //! One dispatch for every operation, as engines run a graph: the baseline of the others.
 
 use crate::LayerError;
+use crate::Projection;
 use crate::phase;
 use crate::runner::Runner;
 use crate::scratch::{Scratch, Shared};
 use crate::step::Step;
-use crate::Projection;
 use ck_ops::CacheElement;
 use ck_threadpool::SharedSlice;
 
