@@ -1,6 +1,7 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
 mod check;
+mod tidy;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -15,13 +16,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything a change must pass: format, lints, tests, doc tests, docs.
+    /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs.
     Check(check::Args),
+    /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
+    Tidy,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Tidy => tidy::run(&check::workspace_root()),
     };
     match result {
         Ok(code) => code,
