@@ -9,6 +9,8 @@ mod matrix;
 mod packed;
 pub mod q5_0;
 pub mod q8_0;
+#[cfg(test)]
+mod testing;
 mod weights;
 
 pub use activations::QuantizedVector;

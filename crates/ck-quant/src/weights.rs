@@ -1,9 +1,7 @@
 //! Weights in either form, and the products that both have.
 
 use crate::gemv::{self, Tile};
-use crate::{
-    BLOCK_LEN, Format, Isa, Matrix, PackedMatrix, QuantError, QuantizedVector,
-};
+use crate::{BLOCK_LEN, Format, Isa, Matrix, PackedMatrix, QuantError, QuantizedVector};
 use std::ops::Range;
 
 /// A matrix in one of its two forms. Both give the same bits.

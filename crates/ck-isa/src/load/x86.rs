@@ -1,8 +1,8 @@
 //! Vectors of x86-64 to and from memory.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
-    _mm512_loadu_si512, _mm512_storeu_si512,
+    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256,
+    _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
 };
 
 /// 16 bytes.
@@ -27,6 +27,14 @@ pub fn load256(bytes: &[u8; 32]) -> __m256i {
 pub fn load512(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: the reference covers the 64 bytes that are read, and the instruction takes any alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// Writes 16 bytes.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub fn store128(bytes: &mut [u8; 16], vector: __m128i) {
+    // SAFETY: the exclusive reference covers the 16 bytes that are written, at any alignment.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), vector) }
 }
 
 /// Writes 32 bytes.

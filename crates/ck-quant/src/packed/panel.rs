@@ -47,11 +47,7 @@ impl<'a, P> Panels<'a, P> {
 
     /// The quants and scales of panel number `panel`, blocks `blocks` of its rows.
     #[inline(always)]
-    pub(crate) fn panel(
-        &self,
-        panel: usize,
-        blocks: Range<usize>,
-    ) -> (&'a [P], &'a [PanelScales]) {
+    pub(crate) fn panel(&self, panel: usize, blocks: Range<usize>) -> (&'a [P], &'a [PanelScales]) {
         let start = panel * self.per_row;
         let blocks = start + blocks.start..start + blocks.end;
         (&self.quants[blocks.clone()], &self.scales[blocks])

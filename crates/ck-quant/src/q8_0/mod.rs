@@ -8,7 +8,7 @@ mod tests;
 
 pub use block::BlockQ8_0;
 pub(crate) use panel::PanelQ8_0;
-pub(crate) use quantize::{check, quantize_block};
+pub(crate) use quantize::{TOO_LARGE, check, quantize_block};
 pub use quantize::{dequantize_row, quantize_row};
 
 use crate::{QuantError, QuantizedVector, gemv};

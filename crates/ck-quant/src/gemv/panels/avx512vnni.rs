@@ -52,12 +52,7 @@ fn gemv_of<P>(
 }
 
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) fn block_dots(
-    panels: AnyPanels<'_>,
-    x: Activations<'_>,
-    tile: Tile,
-    out: &mut [i32],
-) {
+pub(super) fn block_dots(panels: AnyPanels<'_>, x: Activations<'_>, tile: Tile, out: &mut [i32]) {
     match panels {
         AnyPanels::Q5_0(panels) => {
             block_dots_of(panels, x, &tile, out, |w, x, c| q5_0_dots(w, x, c));

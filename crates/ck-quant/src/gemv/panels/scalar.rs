@@ -1,10 +1,10 @@
 //! Products of a packed matrix in plain Rust.
 
 use super::{for_each_panel, for_each_panel_block, wide};
+use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::gemv::Tile;
 use crate::packed::{AnyPanels, PANEL_ROWS, PanelBlock, Panels};
-use crate::BLOCK_LEN;
 use ck_isa::fma;
 use std::ops::Range;
 
@@ -33,12 +33,7 @@ fn gemv_of<P: PanelBlock>(
     });
 }
 
-pub(super) fn block_dots(
-    panels: AnyPanels<'_>,
-    x: Activations<'_>,
-    tile: Tile,
-    out: &mut [i32],
-) {
+pub(super) fn block_dots(panels: AnyPanels<'_>, x: Activations<'_>, tile: Tile, out: &mut [i32]) {
     match panels {
         AnyPanels::Q5_0(panels) => block_dots_of(panels, x, &tile, out),
         AnyPanels::Q8_0(panels) => block_dots_of(panels, x, &tile, out),

@@ -76,12 +76,8 @@ fn q5_0_stored(block: &BlockQ5_0) -> __m256i {
     let low = _mm256_and_si256(both, _mm256_set1_epi8(15));
     // Every byte gets the byte of high bits that its own bit is in, and then asks for that bit.
     let high = _mm256_set1_epi32(block.high_bits() as i32);
-    let spread = _mm256_set_epi64x(
-        0x0303_0303_0303_0303,
-        0x0202_0202_0202_0202,
-        0x0101_0101_0101_0101,
-        0,
-    );
+    let spread =
+        _mm256_set_epi64x(0x0303_0303_0303_0303, 0x0202_0202_0202_0202, 0x0101_0101_0101_0101, 0);
     let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
     let asked = _mm256_and_si256(_mm256_shuffle_epi8(high, spread), bit);
     let set = _mm256_cmpeq_epi8(asked, bit);

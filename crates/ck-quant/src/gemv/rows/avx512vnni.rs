@@ -61,8 +61,7 @@ fn q5_0_dots(blocks: &[BlockQ5_0; STEP], (x, corrections): Step<'_>) -> [i32; ST
     for pair in 0..STEP / 2 {
         let [first, second] = [&blocks[2 * pair], &blocks[2 * pair + 1]];
         let nibbles = _mm512_broadcast_i32x4(load128(first.nibbles()));
-        let nibbles =
-            _mm512_mask_broadcast_i32x4(nibbles, SECOND_BLOCK, load128(second.nibbles()));
+        let nibbles = _mm512_mask_broadcast_i32x4(nibbles, SECOND_BLOCK, load128(second.nibbles()));
         let low = _mm512_and_si512(_mm512_srlv_epi64(nibbles, shifts), _mm512_set1_epi8(15));
         let high_bits = u64::from(first.high_bits()) | u64::from(second.high_bits()) << 32;
         let quants = _mm512_mask_add_epi8(low, high_bits, low, _mm512_set1_epi8(16));

@@ -2,10 +2,10 @@
 //! eight blocks at a time, and notes each block's scale product and integer dot product; then it sums up a
 //! few rows side by side, each in the order of its blocks.
 
+use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::block::Block;
 use crate::gemv::Tile;
-use crate::BLOCK_LEN;
 use ck_isa::load::prefetch;
 use half::f16;
 use std::ops::Range;
@@ -66,16 +66,16 @@ pub(super) fn gemv<B, D, W, F>(
                 let (scales, dots) = (&mut terms.scales[row], &mut terms.dots[row]);
                 for_each_step(row_blocks, x.blocks(chunk.clone()), |at, blocks, x, x_scales| {
                     let weight_scales = (kernel.widen)(std::array::from_fn(|i| blocks[i].scale()));
-                    let products = std::array::from_fn::<f32, STEP, _>(|i| weight_scales[i] * x_scales[i]);
+                    let products =
+                        std::array::from_fn::<f32, STEP, _>(|i| weight_scales[i] * x_scales[i]);
                     scales[at..at + STEP].copy_from_slice(&products);
                     let block_dots = (kernel.dots)(blocks, x).map(|dot| dot as f32);
                     dots[at..at + STEP].copy_from_slice(&block_dots);
                 });
             }
             for block in 0..chunk.len() {
-                for row in 0..ROWS {
-                    let (scale, dot) = (terms.scales[row][block], terms.dots[row][block]);
-                    sums[row] = (kernel.fma)(scale, dot, sums[row]);
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum = (kernel.fma)(terms.scales[row][block], terms.dots[row][block], *sum);
                 }
             }
         }

@@ -1,5 +1,15 @@
 //! A vector of activations, quantized to Q8_0 and laid out for the kernels.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512vnni;
+#[cfg(target_arch = "aarch64")]
+mod neondot;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
 use crate::block::whole_blocks;
 use crate::{BLOCK_LEN, BlockQ8_0, Isa, QuantError, q8_0};
 use std::ops::Range;
@@ -8,11 +18,19 @@ use std::ops::Range;
 ///
 /// The numbers are those of [`q8_0::quantize_row`]; the scales are kept as `f32`, which holds every f16
 /// exactly. The sum of a block's quants removes the offset of weights that a kernel keeps unsigned.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct QuantizedVector {
     scales: Vec<f32>,
     quants: Vec<[i8; BLOCK_LEN]>,
     corrections: Vec<i32>,
+    /// Where a call notes what it needs of every block before it may change anything.
+    notes: Vec<f32>,
+}
+
+impl PartialEq for QuantizedVector {
+    fn eq(&self, other: &Self) -> bool {
+        self.scales == other.scales && self.quants == other.quants
+    }
 }
 
 /// A shared view of some blocks of a [`QuantizedVector`].
@@ -23,6 +41,17 @@ pub(crate) struct Activations<'a> {
     /// -128 times the sum of each block's quants: what unsigned weights with an offset of 128 add too
     /// much, with its sign changed. Of 8 times a Q5_0 quant the offset is 128 as well.
     pub(crate) corrections: &'a [i32],
+}
+
+/// Where quantized blocks go, all of the same length.
+///
+/// A level's `quantize` first looks at all values. If one is not finite or too large it returns `false` and
+/// has written nothing but notes; otherwise it fills the rest.
+struct Target<'a> {
+    scales: &'a mut [f32],
+    quants: &'a mut [[i8; BLOCK_LEN]],
+    corrections: &'a mut [i32],
+    notes: &'a mut [f32],
 }
 
 impl Activations<'_> {
@@ -57,6 +86,7 @@ impl QuantizedVector {
             scales: vec![0.0; blocks],
             quants: vec![[0; BLOCK_LEN]; blocks],
             corrections: vec![0; blocks],
+            notes: vec![0.0; blocks],
         })
     }
 
@@ -91,13 +121,45 @@ impl QuantizedVector {
     /// A length other than [`len`](Self::len); a number that is not finite or too large for an f16 scale.
     /// The vector is then as it was.
     pub fn quantize(&mut self, isa: Isa, values: &[f32]) -> Result<(), QuantError> {
-        let _ = isa;
-        let values = whole_blocks(values, self.quants.len())?;
-        q8_0::check(values.as_flattened())?;
-        for (index, values) in values.iter().enumerate() {
-            self.set_block(index, &q8_0::quantize_block(values));
+        self.quantize_blocks(isa, 0..self.quants.len(), values)
+    }
+
+    /// Quantizes `values` into the blocks of a range, and leaves the others as they are.
+    ///
+    /// # Errors
+    ///
+    /// Blocks that the vector does not have; a number of values other than 32 for each; a number that is
+    /// not finite or too large for an f16 scale. The vector is then as it was.
+    pub fn quantize_blocks(
+        &mut self,
+        isa: Isa,
+        blocks: Range<usize>,
+        values: &[f32],
+    ) -> Result<(), QuantError> {
+        let (start, end) = (blocks.start, blocks.end);
+        if start > end || end > self.quants.len() {
+            return Err(QuantError::Blocks { blocks: self.quants.len(), start, end });
         }
-        Ok(())
+        let values = whole_blocks(values, blocks.len())?;
+        let target = Target {
+            scales: &mut self.scales[blocks.clone()],
+            quants: &mut self.quants[blocks.clone()],
+            corrections: &mut self.corrections[blocks.clone()],
+            notes: &mut self.notes[blocks],
+        };
+        let fits = match isa {
+            Isa::Scalar => scalar::quantize(values, target),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the token proves the level's features, and the function enables no others.
+            Isa::Avx2(_) => unsafe { avx2::quantize(values, target) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the token proves the level's features, and the function enables no others.
+            Isa::Avx512Vnni(_) => unsafe { avx512vnni::quantize(values, target) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the token proves the level's features, and the function enables no others.
+            Isa::NeonDot(_) => unsafe { neondot::quantize(values, target) },
+        };
+        if fits { Ok(()) } else { q8_0::check(values.as_flattened()) }
     }
 
     /// Takes over blocks that are quantized already.
@@ -120,8 +182,7 @@ impl QuantizedVector {
     fn set_block(&mut self, index: usize, block: &BlockQ8_0) {
         self.scales[index] = block.scale().to_f32();
         self.quants[index] = *block.quants();
-        let sum: i32 = block.quants().iter().map(|quant| i32::from(*quant)).sum();
-        self.corrections[index] = -128 * sum;
+        self.corrections[index] = correction(block.quants());
     }
 
     pub(crate) fn view(&self) -> Activations<'_> {
@@ -136,4 +197,9 @@ impl QuantizedVector {
         let expected = blocks.saturating_mul(BLOCK_LEN);
         Err(QuantError::Length { what: "activations", expected, found: self.len() })
     }
+}
+
+/// -128 times the sum of a block's quants.
+fn correction(quants: &[i8; BLOCK_LEN]) -> i32 {
+    -128 * quants.iter().map(|quant| i32::from(*quant)).sum::<i32>()
 }
