@@ -21,6 +21,6 @@ pub use runner::Runner;
 pub use scratch::Scratch;
 pub use shape::LayerShape;
 pub use stack::{StackContext, StackScratch, decode_stack};
-pub use stages::Stages;
+pub use stages::{Qkv, Stages};
 pub use strategy::{Strategy, UnknownStrategy};
 pub use weights::{LayerWeights, Norm, Projection, ProjectionMatrix};

@@ -21,6 +21,17 @@ pub struct Stages<'s, 'a, E: CacheElement> {
     scratch: &'s mut Scratch<E>,
 }
 
+/// The projections of one token: `n_heads * head_dim` and twice `n_kv_heads * head_dim` elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Qkv<'s> {
+    /// The queries, rotated.
+    pub q: &'s [f32],
+    /// The keys, rotated.
+    pub k: &'s [f32],
+    /// The values.
+    pub v: &'s [f32],
+}
+
 impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     /// Stages of `layer` that work in `scratch`.
     ///
@@ -51,16 +62,12 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         Ok(&me.normed)
     }
 
-    /// Q, K and V of a normalized input, Q and K rotated to the cache's length.
+    /// The projections of a normalized input, Q and K rotated to the cache's length.
     ///
     /// # Errors
     ///
     /// A wrong length; a position beyond the table; a number that is not finite.
-    pub fn project(
-        &mut self,
-        cache: &KvCache<E>,
-        normed: &[f32],
-    ) -> Result<(&[f32], &[f32], &[f32]), LayerError> {
+    pub fn project(&mut self, cache: &KvCache<E>, normed: &[f32]) -> Result<Qkv<'_>, LayerError> {
         let shape = self.layer.shape();
         check_vector("normed", normed, shape.embed_dim())?;
         let step = self.step(cache)?;
@@ -75,7 +82,7 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         })?;
         let Scratch { members, qkv, .. } = &*self.scratch;
         let v = &qkv[shape.q_dim() + shape.kv_dim()..];
-        Ok((&members[0].q, &members[0].kv[..shape.kv_dim()], v))
+        Ok(Qkv { q: &members[0].q, k: &members[0].kv[..shape.kv_dim()], v })
     }
 
     /// What all heads find for a rotated query, over the stored positions and the new `k` and `v`.

@@ -45,9 +45,8 @@ impl Units {
         }
         let (first, last) = (self.piece(units.start), self.piece(units.end - 1));
         let group = |piece: WorkItem| piece.first_head / self.group;
-        if group(first) == group(last) && first.chunk == last.chunk {
-            first.first_head..last.first_head + 1
-        } else if self.n_chunks == 1 {
+        let in_one_chunk = group(first) == group(last) && first.chunk == last.chunk;
+        if in_one_chunk || self.n_chunks == 1 {
             first.first_head..last.first_head + 1
         } else {
             group(first) * self.group..(group(last) + 1) * self.group

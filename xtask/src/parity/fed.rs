@@ -4,7 +4,7 @@ use super::Kv;
 use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::{Recording, Rows};
 use anyhow::Result;
-use ck_fused::{LayerError, Scratch, Stages, Strategy};
+use ck_fused::{LayerError, Qkv, Scratch, Stages, Strategy};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, NewPosition};
 use ck_testing::compare::{RelativeError, max_rel_err, max_rel_err_of_output};
@@ -113,7 +113,7 @@ impl Found {
         let Some(norm) = &recording.norm else { return };
         let rotated = PRODUCT + ANGLE * token as f64;
         match stages.project(cache, norm.row(token)) {
-            Ok((q, k, v)) => {
+            Ok(Qkv { q, k, v }) => {
                 self.compare(Stage::Q, token, q, recording.q.as_ref(), rotated);
                 self.compare(Stage::K, token, k, recording.k.as_ref(), rotated);
                 self.compare(Stage::V, token, v, recording.v.as_ref(), PRODUCT);
