@@ -22,6 +22,7 @@ struct Step {
 
 const STEPS: &[Step] = &[
     Step { name: "format", cargo: &["fmt", "--all", "--check"], env: &[] },
+    Step { name: "tidy", cargo: &["xtask", "tidy"], env: &[] },
     Step {
         name: "lints",
         cargo: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
@@ -78,7 +79,7 @@ fn cargo(args: &[&str]) -> Command {
 }
 
 /// The folder of the workspace's `Cargo.toml`.
-fn workspace_root() -> PathBuf {
+pub(crate) fn workspace_root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_path_buf()
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod parity;
+mod tidy;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -16,16 +17,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything a change must pass: format, lints, tests, doc tests, docs, parity.
+    /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
     Parity(parity::Args),
+    /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
+    Tidy,
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Tidy => tidy::run(&check::workspace_root()),
     };
     match result {
         Ok(code) => code,

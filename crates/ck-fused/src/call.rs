@@ -1,6 +1,6 @@
 //! What a call works with besides the weights and the token.
 
-use crate::{DecodeLayer, LayerError, LayerShape, Scratch};
+use crate::{DecodeLayer, LayerError, LayerShape, Runner, Scratch};
 use ck_ops::{CacheElement, KvCache, RopeTable};
 
 /// A layer's cache, and what its calls share with other layers.
@@ -16,27 +16,65 @@ pub struct Context<'c, E: CacheElement> {
 
 impl<E: CacheElement> Context<'_, E> {
     /// Checks that every part fits the layer and that there is room for one more position.
-    pub(crate) fn check(&self, layer: &DecodeLayer<'_>) -> Result<(), LayerError> {
-        let shape = layer.shape();
-        let cache = self.cache.shape();
-        if cache != shape.cache()? {
-            return Err(shape.mismatch("the cache", cache.to_string()));
-        }
-        if self.scratch.shape() != shape {
-            return Err(shape.mismatch("the scratch", self.scratch.shape().to_string()));
-        }
+    pub(crate) fn check(
+        &self,
+        layer: &DecodeLayer<'_>,
+        runner: &Runner<'_>,
+    ) -> Result<(), LayerError> {
+        layer.check_scratch(self.scratch)?;
+        layer.check_rope(self.rope)?;
+        layer.check_position(self.cache, self.scratch, self.rope)?;
         let (len, capacity) = (self.cache.len(), self.cache.capacity());
         if len >= capacity {
             return Err(LayerError::CacheFull { len, capacity });
         }
-        if let Some(rope) = self.rope {
-            if rope.config().head_dim != shape.head_dim() {
-                let found = format!("head dim {}", rope.config().head_dim);
-                return Err(shape.mismatch("the RoPE table", found));
+        let (expected, found) = (runner.team(), self.scratch.team());
+        if found < expected {
+            return Err(LayerError::Team { expected, found });
+        }
+        Ok(())
+    }
+}
+
+impl DecodeLayer<'_> {
+    /// Checks that the scratch was made for this layer's shape.
+    pub(crate) fn check_scratch<E: CacheElement>(
+        &self,
+        scratch: &Scratch<E>,
+    ) -> Result<(), LayerError> {
+        if scratch.shape() == self.shape() {
+            return Ok(());
+        }
+        Err(self.shape().mismatch("the scratch", scratch.shape().to_string()))
+    }
+
+    /// Checks that the table turns heads of this layer's dimension.
+    pub(crate) fn check_rope(&self, rope: Option<&RopeTable>) -> Result<(), LayerError> {
+        match rope.map(|rope| rope.config().head_dim) {
+            Some(head_dim) if head_dim != self.shape().head_dim() => {
+                Err(self.shape().mismatch("the RoPE table", format!("head dim {head_dim}")))
             }
-            let available = rope.positions();
-            if len >= available {
-                return Err(LayerError::Position { what: "RoPE table", position: len, available });
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the cache is this layer's, and that scratch and table reach to its next position.
+    pub(crate) fn check_position<E: CacheElement>(
+        &self,
+        cache: &KvCache<E>,
+        scratch: &Scratch<E>,
+        rope: Option<&RopeTable>,
+    ) -> Result<(), LayerError> {
+        if cache.shape() != self.shape().cache()? {
+            return Err(self.shape().mismatch("the cache", cache.shape().to_string()));
+        }
+        let position = cache.len();
+        let table = rope.map(|rope| ("RoPE table", rope.positions()));
+        for (what, available) in
+            [Some(("scratch", scratch.positions())), table].into_iter().flatten()
+        {
+            if position >= available {
+                return Err(LayerError::Position { what, position, available });
             }
         }
         Ok(())

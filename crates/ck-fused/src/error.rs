@@ -2,9 +2,10 @@
 
 use ck_ops::OpError;
 use ck_quant::QuantError;
+use ck_threadpool::Interrupted;
 
 /// What was wrong. A call that returns one of these has changed nothing.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
     /// A dimension that is zero.
@@ -111,6 +112,17 @@ pub enum LayerError {
         /// The positions there are.
         available: usize,
     },
+    /// A scratch that was made for a smaller team than the runner's.
+    #[error("the scratch is for a team of {found}, the runner has {expected} members")]
+    Team {
+        /// The runner's members.
+        expected: usize,
+        /// The scratch's members.
+        found: usize,
+    },
+    /// Another member of the team failed. Its error is what a call returns, never this one.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// An operation failed on the values it met.
     #[error(transparent)]
     Op(#[from] OpError),

@@ -2,8 +2,8 @@
 
 use crate::call::Context;
 use crate::error::check_vector;
-use crate::phase;
-use crate::{LayerError, LayerShape, LayerWeights, Runner};
+use crate::step::Step;
+use crate::{LayerError, LayerShape, LayerWeights, Runner, strategy};
 use ck_ops::{Attention, CacheElement};
 
 /// An attention block whose weights were checked against its shape.
@@ -41,6 +41,18 @@ impl<'a> DecodeLayer<'a> {
         Ok(self)
     }
 
+    /// The same layer with its own memory: matrices packed for the kernels, everything else copied.
+    ///
+    /// The bits do not change; the products are several times as fast.
+    ///
+    /// # Errors
+    ///
+    /// Memory that is not to be had.
+    pub fn pack(&self) -> Result<DecodeLayer<'static>, LayerError> {
+        let weights = self.weights.pack()?;
+        Ok(DecodeLayer { shape: self.shape, attention: self.attention.clone(), weights })
+    }
+
     /// The shape.
     #[must_use]
     pub const fn shape(&self) -> LayerShape {
@@ -70,7 +82,7 @@ impl<'a> DecodeLayer<'a> {
     /// finite, in the arguments or on the way. Then `output` and the cache are as they were.
     pub fn decode<E: CacheElement>(
         &self,
-        runner: &Runner,
+        runner: &Runner<'_>,
         context: Context<'_, E>,
         input: &[f32],
         residual: Option<&[f32]>,
@@ -91,7 +103,7 @@ impl<'a> DecodeLayer<'a> {
     /// As [`decode`](Self::decode).
     pub fn decode_in_place<E: CacheElement>(
         &self,
-        runner: &Runner,
+        runner: &Runner<'_>,
         context: Context<'_, E>,
         hidden: &mut [f32],
     ) -> Result<(), LayerError> {
@@ -103,33 +115,20 @@ impl<'a> DecodeLayer<'a> {
     /// Runs all phases, stores the new position, and hands out the result, which lies in the scratch.
     fn run<'c, E: CacheElement>(
         &self,
-        runner: &Runner,
+        runner: &Runner<'_>,
         context: Context<'c, E>,
         input: &[f32],
         residual: Option<&[f32]>,
     ) -> Result<&'c [f32], LayerError> {
-        context.check(self)?;
+        context.check(self, runner)?;
         check_vector("input", input, self.shape.embed_dim())?;
         if let Some(residual) = residual {
             check_vector("residual", residual, self.shape.embed_dim())?;
         }
-        let isa = runner.isa();
         let Context { rope, cache, scratch } = context;
-        let weights = &self.weights;
-        let position = cache.len();
-
-        phase::norm(isa, &weights.norm, input, &mut scratch.normed, &mut scratch.activations)?;
-        let all = 0..self.shape.qkv_dim();
-        phase::project(isa, weights, &scratch.activations, all, &mut scratch.qkv)?;
-        let rotated = self.shape.q_dim() + self.shape.kv_dim();
-        phase::rotate(isa, rope, position, &mut scratch.qkv[..rotated])?;
-        phase::attend(isa, &self.attention, cache, scratch)?;
-        scratch.attn_activations.quantize(isa, &scratch.attn)?;
-        let all = 0..self.shape.embed_dim();
-        let activations = &scratch.attn_activations;
-        phase::output(isa, &weights.o, activations, residual, all, &mut scratch.output)?;
-
-        cache.append(&scratch.new)?;
+        let step = Step { layer: self, isa: runner.isa(), rope, cache };
+        strategy::run(runner, step, scratch, input, residual)?;
+        cache.append(&scratch.members[0].new)?;
         Ok(&scratch.output)
     }
 }

@@ -1,65 +1,54 @@
-//! How a layer is run: the level and the strategy.
+//! How a layer is run: the level, the strategy and the team.
 
-use ck_quant::Isa;
-use std::fmt;
-use std::str::FromStr;
+use crate::{LayerError, Strategy};
+use ck_isa::Isa;
+use ck_threadpool::{Team, ThreadPool, solo};
 
-/// How the work of one call is divided and ordered. All strategies give the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// One thread, phase after phase.
-    Serial,
-}
-
-impl Strategy {
-    /// Every strategy.
-    pub const ALL: [Self; 1] = [Self::Serial];
-
-    /// The short name, such as `serial`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-        }
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is no strategy's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy {name:?}: expected {}", Strategy::ALL.map(Strategy::name).join(", "))]
-pub struct UnknownStrategy {
-    /// The name that was given.
-    pub name: String,
-}
-
-impl FromStr for Strategy {
-    type Err = UnknownStrategy;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
-        found.ok_or_else(|| UnknownStrategy { name: name.to_owned() })
-    }
-}
-
-/// What runs a layer: a level and a strategy.
+/// What runs a layer: a level, a strategy and the team that works.
+///
+/// ```
+/// use ck_fused::{Runner, Strategy};
+/// use ck_isa::Isa;
+/// use ck_threadpool::ThreadPool;
+///
+/// let pool = ThreadPool::new(2)?;
+/// let runner = Runner::new(Isa::detect(), &pool).with_strategy(Strategy::Barrier);
+/// assert_eq!(runner.team(), 2);
+/// # Ok::<(), ck_threadpool::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Runner {
+pub struct Runner<'p> {
     isa: Isa,
     strategy: Strategy,
+    pool: Option<&'p ThreadPool>,
+    team: usize,
 }
 
-impl Runner {
-    /// One thread, with kernels of this level.
+impl<'p> Runner<'p> {
+    /// One thread, the caller's, with kernels of this level.
     #[must_use]
     pub const fn serial(isa: Isa) -> Self {
-        Self { isa, strategy: Strategy::Serial }
+        Self { isa, strategy: Strategy::Serial, pool: None, team: 1 }
+    }
+
+    /// All members of a pool, with the strategy [`Strategy::Auto`].
+    #[must_use]
+    pub fn new(isa: Isa, pool: &'p ThreadPool) -> Self {
+        Self { isa, strategy: Strategy::Auto, pool: Some(pool), team: pool.threads() }
+    }
+
+    /// The same with another strategy. [`Strategy::Serial`] leaves the pool alone.
+    #[must_use]
+    pub const fn with_strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// The same on a part of the pool: at least one member, at most all.
+    #[must_use]
+    pub fn with_team(mut self, members: usize) -> Self {
+        self.team = members.clamp(1, self.pool.map_or(1, ThreadPool::threads));
+        self
     }
 
     /// The level.
@@ -72,5 +61,25 @@ impl Runner {
     #[must_use]
     pub const fn strategy(&self) -> Strategy {
         self.strategy
+    }
+
+    /// How many members work, the caller among them.
+    #[must_use]
+    pub const fn team(&self) -> usize {
+        match self.strategy {
+            Strategy::Serial => 1,
+            _ => self.team,
+        }
+    }
+
+    /// Runs `f` on the team. The first error of a member is the result.
+    pub(crate) fn dispatch<F>(&self, f: F) -> Result<(), LayerError>
+    where
+        F: Fn(&mut Team<'_>) -> Result<(), LayerError> + Sync,
+    {
+        match self.pool {
+            Some(pool) if self.team() > 1 => pool.try_run_on(self.team(), f),
+            _ => solo(f),
+        }
     }
 }

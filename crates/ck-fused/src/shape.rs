@@ -1,6 +1,7 @@
 //! The shape of an attention block.
 
 use crate::LayerError;
+use ck_ops::{Attention, CacheShape};
 use ck_quant::BLOCK_LEN;
 use std::fmt;
 
@@ -90,6 +91,31 @@ impl LayerShape {
     #[must_use]
     pub const fn kv_dim(&self) -> usize {
         self.n_kv_heads * self.head_dim
+    }
+
+    /// The shape of this layer's cache.
+    ///
+    /// # Errors
+    ///
+    /// None for a checked shape; the cache's own constructor decides.
+    pub fn cache(&self) -> Result<CacheShape, LayerError> {
+        Ok(CacheShape::new(self.n_kv_heads, self.head_dim)?)
+    }
+
+    /// The attention of this layer, with the default scale of `1 / sqrt(head_dim)`.
+    ///
+    /// # Errors
+    ///
+    /// None for a checked shape; the operation's own constructor decides.
+    pub fn attention(&self) -> Result<Attention, LayerError> {
+        Ok(Attention::new(self.n_heads, self.n_kv_heads, self.head_dim)?)
+    }
+
+    /// The fewest neighbouring query heads whose results are whole quantization blocks:
+    /// `32 / gcd(32, head_dim)`. They divide the number of heads.
+    pub(crate) const fn heads_in_whole_blocks(&self) -> usize {
+        let shared_twos = self.head_dim.trailing_zeros();
+        if shared_twos >= 5 { 1 } else { BLOCK_LEN >> shared_twos }
     }
 
     /// Rows of the Q, K and V projections together.

@@ -2,14 +2,36 @@
 
 use crate::LayerShape;
 use crate::error::{LayerError, check_vector};
-use ck_quant::Matrix;
+use ck_quant::{Matrix, PackedMatrix, Weights};
 use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The matrix of a projection, in one of its two forms.
+#[derive(Clone, Debug)]
+pub enum ProjectionMatrix<'a> {
+    /// Row after row, borrowed, as in a file.
+    Rows(Matrix<'a>),
+    /// Packed in panels for the kernels; copies of the layer share it.
+    Panels(Arc<PackedMatrix>),
+}
+
+impl<'a> From<Matrix<'a>> for ProjectionMatrix<'a> {
+    fn from(matrix: Matrix<'a>) -> Self {
+        Self::Rows(matrix)
+    }
+}
+
+impl From<PackedMatrix> for ProjectionMatrix<'_> {
+    fn from(matrix: PackedMatrix) -> Self {
+        Self::Panels(Arc::new(matrix))
+    }
+}
 
 /// One projection: a quantized matrix and perhaps a bias.
 #[derive(Clone, Debug)]
 pub struct Projection<'a> {
     /// The matrix: a row for every output.
-    pub weights: Matrix<'a>,
+    pub matrix: ProjectionMatrix<'a>,
     /// What is added to the products, one number for every row.
     pub bias: Option<Cow<'a, [f32]>>,
 }
@@ -17,8 +39,8 @@ pub struct Projection<'a> {
 impl<'a> Projection<'a> {
     /// A projection without a bias.
     #[must_use]
-    pub fn new(weights: Matrix<'a>) -> Self {
-        Self { weights, bias: None }
+    pub fn new(matrix: impl Into<ProjectionMatrix<'a>>) -> Self {
+        Self { matrix: matrix.into(), bias: None }
     }
 
     /// The same projection with a bias.
@@ -28,6 +50,24 @@ impl<'a> Projection<'a> {
         self
     }
 
+    /// The matrix, borrowed in whichever form it has.
+    #[must_use]
+    pub fn weights(&self) -> Weights<'_> {
+        match &self.matrix {
+            ProjectionMatrix::Rows(matrix) => Weights::Rows(*matrix),
+            ProjectionMatrix::Panels(matrix) => Weights::Panels(matrix),
+        }
+    }
+
+    fn pack(&self) -> Result<Projection<'static>, LayerError> {
+        let matrix = match &self.matrix {
+            ProjectionMatrix::Rows(matrix) => PackedMatrix::pack(*matrix)?.into(),
+            ProjectionMatrix::Panels(matrix) => ProjectionMatrix::Panels(Arc::clone(matrix)),
+        };
+        let bias = self.bias.as_ref().map(|bias| Cow::Owned(bias.to_vec()));
+        Ok(Projection { matrix, bias })
+    }
+
     fn check(
         &self,
         name: &'static str,
@@ -35,7 +75,7 @@ impl<'a> Projection<'a> {
         expected_rows: usize,
         expected_columns: usize,
     ) -> Result<(), LayerError> {
-        let (rows, columns) = (self.weights.rows(), self.weights.columns());
+        let (rows, columns) = (self.weights().rows(), self.weights().columns());
         if (rows, columns) != (expected_rows, expected_columns) {
             return Err(LayerError::WeightShape {
                 name,
@@ -92,6 +132,17 @@ pub struct LayerWeights<'a> {
 }
 
 impl LayerWeights<'_> {
+    /// The same weights with packed matrices, in their own memory.
+    pub(crate) fn pack(&self) -> Result<LayerWeights<'static>, LayerError> {
+        Ok(LayerWeights {
+            norm: Norm::new(self.norm.gamma.to_vec(), self.norm.eps),
+            q: self.q.pack()?,
+            k: self.k.pack()?,
+            v: self.v.pack()?,
+            o: self.o.pack()?,
+        })
+    }
+
     /// Checks every part against the shape.
     pub(crate) fn check(&self, shape: &LayerShape) -> Result<(), LayerError> {
         self.norm.check("norm weight", shape.embed_dim())?;

@@ -53,7 +53,7 @@ fn projection<'a>(
     let bias = file.find(&bias_name(layer, short));
     let bias = bias.map(|bias| vector(&bias, dims[1], "one element per row of the weights"));
     let bias = bias.transpose()?.map(Into::into);
-    Ok(Projection { weights: matrix(&weight)?, bias })
+    Ok(Projection { matrix: matrix(&weight)?.into(), bias })
 }
 
 /// A two-dimensional tensor as a weight matrix.

@@ -33,6 +33,22 @@ impl Level {
             Self::NeonDot => "neondot",
         }
     }
+
+    /// The CPU features that a kernel of this level may use, by the names that the compiler knows.
+    ///
+    /// The one list: detection asks for each of them, and the kernels' `target_feature` attributes name
+    /// exactly these.
+    #[must_use]
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Scalar => &[],
+            Self::Avx2 => &["avx2", "fma", "f16c"],
+            Self::Avx512Vnni => {
+                &["avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512vnni"]
+            }
+            Self::NeonDot => &["neon", "dotprod"],
+        }
+    }
 }
 
 impl fmt::Display for Level {
@@ -104,21 +120,28 @@ impl Features {
         Self::default()
     }
 
-    /// Whether a CPU with these features can run `level`.
+    /// Whether the feature of this name is there; a name that is no field's is not.
     #[must_use]
-    pub const fn supports(&self, level: Level) -> bool {
-        match level {
-            Level::Scalar => true,
-            Level::Avx2 => self.avx2 && self.fma && self.f16c,
-            Level::Avx512Vnni => {
-                self.supports(Level::Avx2)
-                    && self.avx512f
-                    && self.avx512bw
-                    && self.avx512vl
-                    && self.avx512vnni
-            }
-            Level::NeonDot => self.neon && self.dotprod,
+    pub fn has(&self, name: &str) -> bool {
+        match name {
+            "avx2" => self.avx2,
+            "fma" => self.fma,
+            "f16c" => self.f16c,
+            "avx512f" => self.avx512f,
+            "avx512bw" => self.avx512bw,
+            "avx512vl" => self.avx512vl,
+            "avx512vnni" => self.avx512vnni,
+            "neon" => self.neon,
+            "dotprod" => self.dotprod,
+            _ => false,
         }
+    }
+
+    /// Whether a CPU with these features can run `level`, which is to have each of its
+    /// [features](Level::features).
+    #[must_use]
+    pub fn supports(&self, level: Level) -> bool {
+        level.features().iter().all(|name| self.has(name))
     }
 
     /// The widest level that a CPU with these features can run.

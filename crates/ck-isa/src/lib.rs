@@ -4,6 +4,7 @@
 mod fma;
 mod isa;
 mod level;
+pub mod load;
 mod vector;
 
 pub use fma::fma;

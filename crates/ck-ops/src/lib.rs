@@ -10,12 +10,14 @@ mod halves;
 mod kv_cache;
 mod rmsnorm;
 mod rope;
+#[cfg(test)]
+mod testing;
 
 pub use error::OpError;
 pub use exp::{exp, tanh};
 pub use flash_decode::{
-    AttendScratch, Attention, Context, HEADS_PER_ITEM, WorkItem, attend_chunk, flash_decode, merge,
-    partial_len,
+    AttendScratch, Attention, Context, HEADS_PER_ITEM, WorkItem, attend_chunk, flash_decode,
+    flash_decode_heads, merge, partial_len,
 };
 pub use kv_cache::{CHUNK, CacheElement, CacheShape, KvCache, NewHead, NewPosition};
 pub use rmsnorm::rms_norm;

@@ -60,6 +60,22 @@ pub enum QuantError {
         /// The range's end.
         end: usize,
     },
+    /// A range of blocks that the matrix's rows do not have.
+    #[error("expected blocks within 0..{blocks} of a row, found {start}..{end}")]
+    Blocks {
+        /// The blocks of a row.
+        blocks: usize,
+        /// The range's start.
+        start: usize,
+        /// The range's end.
+        end: usize,
+    },
+    /// Memory for packed weights that the system refused.
+    #[error("{bytes} bytes of memory for packed weights are not to be had")]
+    Allocation {
+        /// How much was asked for.
+        bytes: usize,
+    },
     /// A number to be quantized that is NaN or infinite.
     #[error("expected finite numbers to quantize, found {value} at index {index}")]
     NotFinite {

@@ -6,8 +6,12 @@ mod error;
 mod format;
 mod gemv;
 mod matrix;
+mod packed;
 pub mod q5_0;
 pub mod q8_0;
+#[cfg(test)]
+mod testing;
+mod weights;
 
 pub use activations::QuantizedVector;
 #[doc(no_inline)]
@@ -15,5 +19,7 @@ pub use ck_isa::{Isa, Level};
 pub use error::QuantError;
 pub use format::{BLOCK_LEN, Format};
 pub use matrix::Matrix;
+pub use packed::PackedMatrix;
 pub use q5_0::BlockQ5_0;
 pub use q8_0::BlockQ8_0;
+pub use weights::Weights;

@@ -1,7 +1,8 @@
 //! A matrix of quantized rows, borrowed from bytes.
 
 use crate::block::check_scales;
-use crate::{BLOCK_LEN, BlockQ5_0, BlockQ8_0, Format, Isa, QuantError, QuantizedVector, gemv};
+use crate::{BLOCK_LEN, BlockQ5_0, BlockQ8_0, Format, Isa, QuantError, QuantizedVector, Weights};
+use half::f16;
 use std::ops::Range;
 
 /// A matrix in the order of a GGUF file, row after row, borrowed from bytes at any alignment.
@@ -20,6 +21,17 @@ pub struct Matrix<'a> {
 pub(crate) enum Blocks<'a> {
     Q5_0(&'a [BlockQ5_0]),
     Q8_0(&'a [BlockQ8_0]),
+}
+
+impl Blocks<'_> {
+    /// The scale of block number `index`.
+    #[inline(always)]
+    pub(crate) fn scale(&self, index: usize) -> f16 {
+        match self {
+            Self::Q5_0(blocks) => blocks[index].scale(),
+            Self::Q8_0(blocks) => blocks[index].scale(),
+        }
+    }
 }
 
 impl<'a> Matrix<'a> {
@@ -88,19 +100,19 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    pub(crate) const fn blocks_per_row(&self) -> usize {
+        self.columns / BLOCK_LEN
+    }
+
     pub(crate) const fn blocks(&self) -> Blocks<'a> {
         self.blocks
     }
 
-    /// The products of the rows in `rows` with `activations`: `out[i]` is that of row `rows.start + i`.
-    ///
-    /// Every product is one sequential sum over its blocks, [`q5_0::vec_dot`](crate::q5_0::vec_dot) or
-    /// [`q8_0::vec_dot`](crate::q8_0::vec_dot), with the same bits at every level.
+    /// The products of the rows in `rows` with `activations`, as [`Weights::gemv`].
     ///
     /// # Errors
     ///
-    /// Rows that the matrix does not have; activations that are not as long as a row; an output that is
-    /// not as long as the range. `out` is then as it was.
+    /// As [`Weights::gemv`].
     pub fn gemv(
         &self,
         isa: Isa,
@@ -108,26 +120,6 @@ impl<'a> Matrix<'a> {
         rows: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), QuantError> {
-        check_call(self.rows, self.columns, activations, &rows, out.len())?;
-        gemv::rows(isa, self, activations, rows, out);
-        Ok(())
+        Weights::Rows(*self).gemv(isa, activations, rows, out)
     }
-}
-
-/// Checks the arguments of a product against a matrix of `matrix_rows` rows of `columns` columns.
-pub(crate) fn check_call(
-    matrix_rows: usize,
-    columns: usize,
-    activations: &QuantizedVector,
-    rows: &Range<usize>,
-    out_len: usize,
-) -> Result<(), QuantError> {
-    if rows.start > rows.end || rows.end > matrix_rows {
-        return Err(QuantError::Rows { rows: matrix_rows, start: rows.start, end: rows.end });
-    }
-    activations.check_blocks(columns / BLOCK_LEN)?;
-    if out_len != rows.len() {
-        return Err(QuantError::Length { what: "output", expected: rows.len(), found: out_len });
-    }
-    Ok(())
 }

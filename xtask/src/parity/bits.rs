@@ -9,6 +9,7 @@ use ck_fused::{Context, Runner, Scratch, Strategy};
 use ck_isa::Isa;
 use ck_ops::CacheElement;
 use ck_testing::compare::max_rel_err_of_output;
+use ck_threadpool::ThreadPool;
 
 /// Bound of the output end to end: a last-bit difference in the norm can turn a quant by one step.
 const END_TO_END: f64 = 1e-2;
@@ -19,11 +20,13 @@ pub(super) fn cases<E: CacheElement>(
     kv: Kv,
     setups: &[Setup],
 ) -> Result<Vec<Case>> {
+    let largest = setups.iter().map(|setup| setup.threads).max().unwrap_or(1);
+    let pool = ThreadPool::new(largest)?;
     let scalar = Setup { isa: Isa::Scalar, strategy: Strategy::Serial, threads: 1 };
-    let definition = outputs::<E>(recording, scalar)?;
+    let definition = outputs::<E>(recording, &pool, scalar)?;
     let mut cases = Vec::new();
     for &setup in setups {
-        let got = outputs::<E>(recording, setup)?;
+        let got = outputs::<E>(recording, &pool, setup)?;
         let case = |mode, worst| Case::new(&recording.name, mode, setup, kv, Stage::Output, worst);
         if let Some(worst) = against_recording(recording, &got) {
             cases.push(case(Mode::EndToEnd, worst));
@@ -34,13 +37,15 @@ pub(super) fn cases<E: CacheElement>(
 }
 
 /// The outputs of all tokens, one after the other.
-fn outputs<E: CacheElement>(recording: &Recording<'_>, setup: Setup) -> Result<Vec<Vec<f32>>> {
-    let runner = match setup.strategy {
-        Strategy::Serial => Runner::serial(setup.isa),
-        other => anyhow::bail!("strategy {other} cannot be run"),
-    };
+fn outputs<E: CacheElement>(
+    recording: &Recording<'_>,
+    pool: &ThreadPool,
+    setup: Setup,
+) -> Result<Vec<Vec<f32>>> {
+    let runner =
+        Runner::new(setup.isa, pool).with_strategy(setup.strategy).with_team(setup.threads);
     let mut cache = recording.cache::<E>()?;
-    let mut scratch = Scratch::new(recording.shape())?;
+    let mut scratch = Scratch::for_team(recording.shape(), recording.n_tokens, setup.threads)?;
     let mut outputs = Vec::with_capacity(recording.n_tokens);
     for token in 0..recording.n_tokens {
         let input = recording.input.row(token);

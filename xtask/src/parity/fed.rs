@@ -4,9 +4,9 @@ use super::Kv;
 use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::{Recording, Rows};
 use anyhow::Result;
-use ck_fused::{LayerError, Scratch, Stages, Strategy};
+use ck_fused::{LayerError, Qkv, Scratch, Stages, Strategy};
 use ck_isa::Isa;
-use ck_ops::{CacheElement, NewPosition};
+use ck_ops::{CacheElement, KvCache, NewPosition};
 use ck_testing::compare::{RelativeError, max_rel_err, max_rel_err_of_output};
 
 /// Bound of a stage whose values are one quantized product or a norm.
@@ -24,15 +24,26 @@ pub(super) fn cases<E: CacheElement>(
     kv: Kv,
     isa: Isa,
 ) -> Result<Vec<Case>> {
-    let mut scratch = Scratch::<E>::new(recording.shape())?;
-    let mut stages = Stages::new(&recording.layer, isa, &mut scratch)?;
+    let shape = recording.shape();
+    let mut scratch = Scratch::<E>::new(shape, recording.n_tokens)?;
+    let rope = Some(&recording.rope);
+    let mut stages = Stages::new(&recording.layer, isa, rope, &mut scratch)?;
+    let mut cache = recording.cache::<E>()?;
+    let mut new = NewPosition::<E>::new(shape.cache()?)?;
+    let nothing = vec![0.0; shape.kv_dim()];
     let mut found = Found::default();
     for token in 0..recording.n_tokens {
-        found.norm(recording, &mut stages, token);
-        found.project(recording, &mut stages, token);
-        found.output(recording, &mut stages, token);
+        found.norm(recording, &mut stages, &cache, token);
+        found.project(recording, &mut stages, &cache, token);
+        found.attend(recording, &mut stages, &cache, token);
+        found.output(recording, &mut stages, &cache, token);
+        // The cache holds the recorded rows; without them it only counts the tokens.
+        let row = |rows: &Option<Rows>| rows.as_ref().map(|rows| rows.row(token).to_vec());
+        let k = row(&recording.k).unwrap_or_else(|| nothing.clone());
+        let v = row(&recording.v).unwrap_or_else(|| nothing.clone());
+        new.set(isa, &k, &v)?;
+        cache.append(&new)?;
     }
-    found.attend(recording, &mut stages, isa)?;
     let setup = Setup { isa, strategy: Strategy::Serial, threads: 1 };
     let case = |(stage, worst)| Case::new(&recording.name, Mode::Fed, setup, kv, stage, worst);
     Ok(found.worst.into_iter().map(case).collect())
@@ -81,10 +92,11 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
+        cache: &KvCache<E>,
         token: usize,
     ) {
         if recording.norm.is_some() {
-            match stages.norm(recording.input.row(token)) {
+            match stages.norm(cache, recording.input.row(token)) {
                 Ok(got) => self.compare(Stage::Norm, token, got, recording.norm.as_ref(), PRODUCT),
                 Err(error) => self.failed(Stage::Norm, token, &error),
             }
@@ -95,12 +107,13 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
+        cache: &KvCache<E>,
         token: usize,
     ) {
         let Some(norm) = &recording.norm else { return };
         let rotated = PRODUCT + ANGLE * token as f64;
-        match stages.project(norm.row(token), Some(&recording.rope), token) {
-            Ok((q, k, v)) => {
+        match stages.project(cache, norm.row(token)) {
+            Ok(Qkv { q, k, v }) => {
                 self.compare(Stage::Q, token, q, recording.q.as_ref(), rotated);
                 self.compare(Stage::K, token, k, recording.k.as_ref(), rotated);
                 self.compare(Stage::V, token, v, recording.v.as_ref(), PRODUCT);
@@ -113,11 +126,12 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
+        cache: &KvCache<E>,
         token: usize,
     ) {
         let (Some(attn), Some(output)) = (&recording.attn, &recording.output) else { return };
         let input = recording.input.row(token);
-        match stages.output(attn.row(token), Some(input)) {
+        match stages.output(cache, attn.row(token), Some(input)) {
             Ok(got) => {
                 let error = max_rel_err_of_output(got, output.row(token), input, input.len());
                 self.add(Stage::Output, token, error, PRODUCT);
@@ -131,24 +145,17 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
-        isa: Isa,
-    ) -> Result<()> {
+        cache: &KvCache<E>,
+        token: usize,
+    ) {
         let (Some(q), Some(k), Some(v), Some(attn)) =
             (&recording.q, &recording.k, &recording.v, &recording.attn)
         else {
-            return Ok(());
+            return;
         };
-        let mut cache = recording.cache::<E>()?;
-        let mut new = NewPosition::<E>::new(recording.shape().cache()?)?;
-        for token in 0..recording.n_tokens {
-            let (k, v) = (k.row(token), v.row(token));
-            match stages.attend(&cache, q.row(token), k, v) {
-                Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), ATTENTION),
-                Err(error) => self.failed(Stage::Attn, token, &error),
-            }
-            new.set(isa, k, v)?;
-            cache.append(&new)?;
+        match stages.attend(cache, q.row(token), k.row(token), v.row(token)) {
+            Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), ATTENTION),
+            Err(error) => self.failed(Stage::Attn, token, &error),
         }
-        Ok(())
     }
 }

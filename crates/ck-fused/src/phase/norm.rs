@@ -1,18 +1,20 @@
 //! RMSNorm of the input and its quantization.
 
-use crate::{LayerError, Norm};
-use ck_ops::rms_norm;
-use ck_quant::{Isa, QuantizedVector};
+use crate::LayerError;
+use crate::scratch::Member;
+use crate::step::Step;
+use ck_ops::{CacheElement, rms_norm};
 
-/// Normalizes `input` into `normed` and quantizes that into `activations`.
-pub(crate) fn norm(
-    isa: Isa,
-    weights: &Norm<'_>,
+/// Normalizes `input` and quantizes the result, into the member's own memory.
+///
+/// Every member does this for itself: it is less work than handing the result over.
+pub(crate) fn norm<E: CacheElement>(
+    step: Step<'_, E>,
     input: &[f32],
-    normed: &mut [f32],
-    activations: &mut QuantizedVector,
+    me: &mut Member<E>,
 ) -> Result<(), LayerError> {
-    rms_norm(isa, input, &weights.gamma, weights.eps, normed)?;
-    activations.quantize(isa, normed)?;
+    let norm = &step.layer.weights().norm;
+    rms_norm(step.isa, input, &norm.gamma, norm.eps, &mut me.normed)?;
+    me.activations.quantize(step.isa, &me.normed)?;
     Ok(())
 }

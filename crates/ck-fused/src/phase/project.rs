@@ -1,60 +1,56 @@
-//! Rows of the Q, K and V projections with their biases, and the rotation of Q and K.
+//! Rows of the Q, K and V projections with their biases.
 
 use crate::error::check_finite;
-use crate::{LayerError, LayerWeights, Projection};
-use ck_ops::RopeTable;
+use crate::scratch::{Member, Shared};
+use crate::step::Step;
+use crate::{LayerError, Projection};
+use ck_ops::CacheElement;
 use ck_quant::{Isa, QuantizedVector};
+use ck_threadpool::Team;
 use std::ops::Range;
 
-/// Computes `rows` of the stacked projections Q, K, V into `out`, bias included.
+/// Computes the member's rows of Q, K and V. They are not rotated yet.
 ///
-/// Row 0 is Q's first; K's rows follow Q's, V's follow K's.
-pub(crate) fn project(
-    isa: Isa,
-    weights: &LayerWeights<'_>,
-    activations: &QuantizedVector,
-    rows: Range<usize>,
-    out: &mut [f32],
+/// A unit is a panel of 16 rows, dealt over all three projections, so that the members' shares differ by at
+/// most one panel. Units need not keep the pairs of a rotation together, since whoever attends rotates.
+pub(crate) fn project<E: CacheElement>(
+    team: &Team<'_>,
+    step: Step<'_, E>,
+    shared: &Shared<'_, E>,
+    me: &Member<E>,
 ) -> Result<(), LayerError> {
-    let mut first = 0;
-    let mut rest = out;
-    for projection in [&weights.q, &weights.k, &weights.v] {
-        let end = first + projection.weights.rows();
-        let start = rows.start.clamp(first, end);
-        let part = start - first..rows.end.clamp(start, end) - first;
-        let (out, after) = rest.split_at_mut(part.len());
-        product(isa, projection, activations, part, out)?;
-        (rest, first) = (after, end);
+    let weights = step.layer.weights();
+    for (projection, out) in
+        [(&weights.q, &shared.q), (&weights.k, &shared.k), (&weights.v, &shared.v)]
+    {
+        product(step.isa, projection, &me.activations, out.range(team), out.part(team))?;
     }
     Ok(())
 }
 
 /// `out = weights * activations + bias` for `rows` of one projection.
-pub(super) fn product(
+pub(crate) fn product(
     isa: Isa,
     projection: &Projection<'_>,
     activations: &QuantizedVector,
     rows: Range<usize>,
     out: &mut [f32],
 ) -> Result<(), LayerError> {
-    projection.weights.gemv(isa, activations, rows.clone(), out)?;
+    projection.weights().gemv(isa, activations, rows.clone(), out)?;
+    add_bias(projection, rows, out)
+}
+
+/// Adds the biases of `rows`, if the projection has any, to their products.
+pub(crate) fn add_bias(
+    projection: &Projection<'_>,
+    rows: Range<usize>,
+    out: &mut [f32],
+) -> Result<(), LayerError> {
     if let Some(bias) = &projection.bias {
         for (y, bias) in out.iter_mut().zip(&bias[rows]) {
             *y += bias;
         }
-    }
-    check_finite("projection", out)
-}
-
-/// Rotates whole heads of Q or K to `position`, where the model rotates at all.
-pub(crate) fn rotate(
-    isa: Isa,
-    rope: Option<&RopeTable>,
-    position: usize,
-    heads: &mut [f32],
-) -> Result<(), LayerError> {
-    if let Some(rope) = rope {
-        rope.apply(isa, position, heads)?;
+        check_finite("projection with bias", out)?;
     }
     Ok(())
 }

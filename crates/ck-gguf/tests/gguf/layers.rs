@@ -1,7 +1,7 @@
 //! Layers read from files: what is right, what is refused, and what each refusal says.
 
 use crate::files::{LayerFile, SMALL, golden, refusal, refused, with_layer};
-use ck_fused::LayerShape;
+use ck_fused::{LayerShape, ProjectionMatrix};
 use ck_gguf::{AttentionLayer, Error, GgufFile, MappedFile, TensorType, Value};
 use ck_ops::Pairing;
 use ck_quant::Format;
@@ -29,9 +29,9 @@ fn recordings_are_read() {
         assert_eq!(layer.rope.pairing, pairing, "{name}");
         assert_eq!(layer.warnings, [], "{name}");
         for projection in [&weights.q, &weights.k, &weights.o] {
-            assert_eq!(projection.weights.format(), Format::Q5_0, "{name}");
+            assert_eq!(projection.weights().format(), Format::Q5_0, "{name}");
         }
-        assert_eq!(weights.v.weights.format(), Format::Q8_0, "{name}");
+        assert_eq!(weights.v.weights().format(), Format::Q8_0, "{name}");
         let has_bias = pairing == Pairing::SplitHalf;
         for projection in [&weights.q, &weights.k, &weights.v] {
             assert_eq!(projection.bias.is_some(), has_bias, "{name}");
@@ -50,7 +50,9 @@ fn weights_are_the_bytes_of_the_file() {
     let bytes = unsafe { MappedFile::open(mapped) }.expect("the recording");
     let file = GgufFile::parse(&bytes).expect("the recording");
     let layer = AttentionLayer::read(&file, 0).expect("the layer");
-    let weights = layer.layer.weights().k.weights;
+    let ProjectionMatrix::Rows(weights) = layer.layer.weights().k.matrix else {
+        panic!("a layer from a file is not packed");
+    };
     assert_eq!((weights.rows(), weights.columns()), (192, 576));
     let tensor = file.tensor("blk.0.attn_k.weight").expect("the tensor");
     assert_eq!(weights.bytes().as_ptr_range(), tensor.bytes().as_ptr_range(), "a copy");

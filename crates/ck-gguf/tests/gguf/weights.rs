@@ -103,7 +103,7 @@ fn every_tensor_has_its_own_type() {
     let formats = |number| {
         let layer = AttentionLayer::read(&parsed, number).expect("the layer");
         let weights = layer.layer.weights();
-        [&weights.q, &weights.k, &weights.v, &weights.o].map(|part| part.weights.format())
+        [&weights.q, &weights.k, &weights.v, &weights.o].map(|part| part.weights().format())
     };
     use Format::{Q5_0, Q8_0};
     assert_eq!(formats(0), [Q5_0, Q8_0, Q5_0, Q5_0]);
@@ -155,8 +155,8 @@ fn the_first_dimension_is_the_row_length() {
         }
     }
     with_layer(&file, |layer| {
-        let weights = layer.layer.weights().k.weights;
-        assert_eq!((weights.rows(), weights.columns(), weights.bytes().len()), (128, 896, 78_848));
+        let weights = layer.layer.weights().k.weights();
+        assert_eq!((weights.rows(), weights.columns()), (128, 896));
         let mut activations = QuantizedVector::zeros(896).expect("whole blocks");
         activations.quantize(Isa::Scalar, &[127.0; 896]).expect("finite");
         let mut y = [f32::NAN; 128];

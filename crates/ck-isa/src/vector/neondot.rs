@@ -2,20 +2,9 @@
 
 use super::Vectors;
 use crate::NeonDot;
+use crate::load::f16_to_f32;
 use std::arch::aarch64::*;
 use std::arch::asm;
-
-/// Four values of `binary16` widened. There is no stable intrinsic for it.
-#[inline]
-#[target_feature(enable = "neon")]
-fn widen(halves: uint16x4_t) -> float32x4_t {
-    let wide;
-    // SAFETY: FCVTL is part of NEON, which this function enables; it only reads and writes its registers.
-    unsafe {
-        asm!("fcvtl {0:v}.4s, {1:v}.4h", out(vreg) wide, in(vreg) halves, options(pure, nomem, nostack));
-    }
-    wide
-}
 
 /// Four values rounded to `binary16`, ties to even. There is no stable intrinsic for it.
 #[inline]
@@ -125,7 +114,7 @@ impl Vectors for NeonDot {
         // SAFETY: the token proves NEON, and the assertion 4 readable values.
         let halves = unsafe { vld1_u16(from.as_ptr()) };
         // SAFETY: the token proves NEON.
-        unsafe { widen(halves) }
+        unsafe { f16_to_f32(halves) }
     }
 
     #[inline(always)]

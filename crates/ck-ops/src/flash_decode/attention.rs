@@ -195,6 +195,16 @@ impl Attention {
         if context.positions() == 0 { Err(OpError::EmptyContext) } else { Ok(()) }
     }
 
+    /// Refuses query heads that do not exist.
+    pub(super) fn check_heads(&self, heads: &std::ops::Range<usize>) -> Result<(), OpError> {
+        if heads.start <= heads.end && heads.end <= self.n_heads {
+            return Ok(());
+        }
+        let (group, total) = (self.group(), self.n_heads);
+        let n_heads = heads.end.saturating_sub(heads.start);
+        Err(OpError::WorkItemHeads { first_head: heads.start, n_heads, group, total })
+    }
+
     /// Refuses heads that are not those of one KV head, and a chunk that does not exist.
     pub(super) fn check_item(&self, item: WorkItem, positions: usize) -> Result<(), OpError> {
         let WorkItem { first_head, n_heads, chunk } = item;

@@ -18,7 +18,7 @@ use ck_isa::Isa;
 /// # Errors
 ///
 /// [`OpError::Length`], [`OpError::EmptyContext`] without any partial, [`OpError::NonFiniteResult`] (which calls the
-/// head row 0). `out` is then as it was.
+/// head 0). `out` is then as it was.
 pub fn merge<'a>(
     isa: Isa,
     head_dim: usize,
@@ -43,10 +43,10 @@ pub fn merge<'a>(
 }
 
 /// Refuses a total whose quotients would not be finite. The sum of the weights is finite and at least one.
-pub(super) fn check(head_dim: usize, row: usize, total: &[f32]) -> Result<(), OpError> {
+pub(super) fn check(head_dim: usize, head: usize, total: &[f32]) -> Result<(), OpError> {
     match position_from(f32::INFINITY, &total[..head_dim]) {
         None => Ok(()),
-        Some(dim) => Err(OpError::NonFiniteResult { row, dim }),
+        Some(dim) => Err(OpError::NonFiniteResult { head, dim }),
     }
 }
 

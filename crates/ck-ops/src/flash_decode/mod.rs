@@ -31,6 +31,7 @@ pub use context::Context;
 pub use merge::merge;
 pub use scratch::AttendScratch;
 use scratch::{Parts, Scores};
+use std::ops::Range;
 pub use work_item::{HEADS_PER_ITEM, WorkItem};
 
 /// Elements of one partial result: the weighted sum of the values (`head_dim`), the largest score, the sum of
@@ -174,18 +175,36 @@ pub fn flash_decode<E: CacheElement>(
     out: &mut [f32],
 ) -> Result<(), OpError> {
     let context = Context::new(cache, new)?;
-    let (n_heads, head_dim) = (attention.n_heads(), attention.head_dim());
+    flash_decode_heads(isa, attention, context, 0..attention.n_heads(), q, scratch, out)
+}
+
+/// [`flash_decode`] of some query heads: `q` and `out` are `[heads.len()][head_dim]`.
+///
+/// # Errors
+///
+/// As [`flash_decode`]; [`OpError::WorkItemHeads`] for heads that do not exist. `out` is then as it was.
+pub fn flash_decode_heads<E: CacheElement>(
+    isa: Isa,
+    attention: &Attention,
+    context: Context<'_, E>,
+    heads: Range<usize>,
+    q: &[f32],
+    scratch: &mut AttendScratch,
+    out: &mut [f32],
+) -> Result<(), OpError> {
+    let head_dim = attention.head_dim();
     attention.check_context(context)?;
+    attention.check_heads(&heads)?;
     scratch.check(attention)?;
-    check_length("queries", n_heads * head_dim, q.len())?;
-    check_length("attention output", n_heads * head_dim, out.len())?;
+    check_length("queries", heads.len() * head_dim, q.len())?;
+    check_length("attention output", heads.len() * head_dim, out.len())?;
 
     let Parts { scores, partials, totals } = scratch.parts();
     let len = partial_len(head_dim);
-    for item in attention.items(context.positions()) {
-        let heads = item.heads();
-        let q = &q[heads.start * head_dim..heads.end * head_dim];
-        let totals = &mut totals[heads.start * len..heads.end * len];
+    for item in attention.items_of(heads.clone(), context.positions()) {
+        let rows = item.first_head - heads.start..item.first_head - heads.start + item.n_heads;
+        let q = &q[rows.start * head_dim..rows.end * head_dim];
+        let totals = &mut totals[rows.start * len..rows.end * len];
         if item.chunk == 0 {
             attend(isa, attention, context, item, q, scores, totals)?;
         } else {
@@ -196,9 +215,9 @@ pub fn flash_decode<E: CacheElement>(
             }
         }
     }
-    let totals = totals.chunks_exact(len);
-    for (row, total) in totals.clone().enumerate() {
-        merge::check(head_dim, row, total)?;
+    let totals = totals.chunks_exact(len).take(heads.len());
+    for (head, total) in heads.zip(totals.clone()) {
+        merge::check(head_dim, head, total)?;
     }
     for (total, out) in totals.zip(out.chunks_exact_mut(head_dim)) {
         merge::finish(isa, total, out);

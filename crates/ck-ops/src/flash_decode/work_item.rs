@@ -68,6 +68,27 @@ impl Attention {
         (0..self.n_items(positions)).map(move |index| self.item(index, positions))
     }
 
+    /// The work of the query heads in `heads` alone: pieces of at most [`HEADS_PER_ITEM`] heads of one KV head,
+    /// each chunk after chunk.
+    pub(super) fn items_of(
+        &self,
+        heads: Range<usize>,
+        positions: usize,
+    ) -> impl Iterator<Item = WorkItem> + use<> {
+        let (group, n_chunks) = (self.group(), self.n_chunks(positions));
+        let mut next = heads.start;
+        let pieces = std::iter::from_fn(move || {
+            let first_head = next;
+            let of_kv_head = group - first_head % group;
+            let n_heads = of_kv_head.min(HEADS_PER_ITEM).min(heads.end - first_head);
+            next += n_heads;
+            (n_heads > 0).then_some((first_head, n_heads))
+        });
+        pieces.flat_map(move |(first_head, n_heads)| {
+            (0..n_chunks).map(move |chunk| WorkItem { first_head, n_heads, chunk })
+        })
+    }
+
     /// Elements that the partial results of all items take; those of item `index` start at
     /// [`partials_start`](Self::partials_start).
     #[must_use]

@@ -1,23 +1,16 @@
-//! Matrix times vector over a range of rows: the level is matched here, once per range.
+//! Matrix times vector. `rows` takes the form of a file, `panels` the packed one; in each, `mod.rs` matches
+//! the level once per range of rows, and there is one file per level.
 
-pub(crate) mod scalar;
+pub(crate) mod panels;
+pub(crate) mod rows;
+#[cfg(test)]
+mod tests;
 
-use crate::matrix::Blocks;
-use crate::{Isa, Matrix, QuantizedVector};
 use std::ops::Range;
 
-/// Writes the products of `rows` to `out`. The caller has checked all lengths.
-pub(crate) fn rows(
-    _isa: Isa,
-    matrix: &Matrix<'_>,
-    activations: &QuantizedVector,
-    rows: Range<usize>,
-    out: &mut [f32],
-) {
-    let per_row = activations.quants().len();
-    let blocks = rows.start * per_row..rows.end * per_row;
-    match matrix.blocks() {
-        Blocks::Q5_0(all) => scalar::rows(&all[blocks], activations, out),
-        Blocks::Q8_0(all) => scalar::rows(&all[blocks], activations, out),
-    }
+/// Some rows and some block columns of a matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct Tile {
+    pub(crate) rows: Range<usize>,
+    pub(crate) blocks: Range<usize>,
 }

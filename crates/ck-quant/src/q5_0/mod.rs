@@ -1,11 +1,13 @@
 //! Q5_0: 32 elements as one f16 scale and 32 quants of 5 bits, in 22 bytes.
 
 mod block;
+mod panel;
 mod quantize;
 #[cfg(test)]
 mod tests;
 
 pub use block::BlockQ5_0;
+pub(crate) use panel::PanelQ5_0;
 pub use quantize::{dequantize_row, quantize_row};
 
 use crate::{QuantError, QuantizedVector, gemv};
@@ -18,5 +20,5 @@ use crate::{QuantError, QuantizedVector, gemv};
 /// [`QuantError::Length`] where the row and the activations differ in length.
 pub fn vec_dot(row: &[BlockQ5_0], activations: &QuantizedVector) -> Result<f32, QuantError> {
     activations.check_blocks(row.len())?;
-    Ok(gemv::scalar::row_dot(row, activations))
+    Ok(gemv::rows::scalar::row_dot(row, activations.view()))
 }

@@ -97,7 +97,7 @@ fn the_integer_dot_product_is_exact_at_the_ends_of_the_range() {
         for activation in [-128i8, -127, -1, 0, 1, 127] {
             let block = BlockQ5_0::new(f16::ONE, [stored; 32]);
             let right = 32 * quant * i32::from(activation);
-            assert_eq!(gemv::scalar::block_dot(&block, &[activation; 32]), right);
+            assert_eq!(gemv::rows::scalar::block_dot(&block, &[activation; 32]), right);
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Q8_0: 32 elements as one f16 scale and 32 signed bytes, in 34 bytes.
 
 mod block;
+mod panel;
 mod quantize;
 #[cfg(test)]
 mod tests;
 
 pub use block::BlockQ8_0;
-pub(crate) use quantize::{check, quantize_block};
+pub(crate) use panel::PanelQ8_0;
+pub(crate) use quantize::{TOO_LARGE, check, quantize_block};
 pub use quantize::{dequantize_row, quantize_row};
 
 use crate::{QuantError, QuantizedVector, gemv};
@@ -19,5 +21,5 @@ use crate::{QuantError, QuantizedVector, gemv};
 /// [`QuantError::Length`] where the row and the activations differ in length.
 pub fn vec_dot(row: &[BlockQ8_0], activations: &QuantizedVector) -> Result<f32, QuantError> {
     activations.check_blocks(row.len())?;
-    Ok(gemv::scalar::row_dot(row, activations))
+    Ok(gemv::rows::scalar::row_dot(row, activations.view()))
 }

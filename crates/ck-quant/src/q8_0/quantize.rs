@@ -5,7 +5,7 @@ use half::f16;
 
 /// The smallest magnitude whose block would have a scale that rounds to infinity in f16: 127 times
 /// 65520, the midpoint between the largest f16 and the power of two above it.
-const TOO_LARGE: f32 = 127.0 * 65520.0;
+pub(crate) const TOO_LARGE: f32 = 127.0 * 65520.0;
 
 /// Checks that every value is finite and fits a block whose scale is f16.
 ///

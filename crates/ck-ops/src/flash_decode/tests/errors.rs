@@ -37,7 +37,7 @@ fn shapes_that_make_no_sense_are_refused() {
 #[test]
 fn arguments_that_do_not_fit_each_other_are_refused() {
     let sample = Sample::new(attention(4, 2, 8), 5, Values::Normal, 1);
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let mut scratch = AttendScratch::new(&sample.attention).unwrap();
     let mut out = [7.0; 32];
 
@@ -45,12 +45,12 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
         let q = &sample.q[..len];
         let error = OpError::Length { what: "queries", expected: 32, found: len };
         let result =
-            flash_decode(ISA, &sample.attention, &cache, Some(&new), q, &mut scratch, &mut out);
+            flash_decode(&sample.attention, &cache, Some(&new), q, &mut scratch, &mut out);
         assert_eq!(result, Err(error));
     }
     let short = &mut out[..31];
     let result =
-        flash_decode(ISA, &sample.attention, &cache, Some(&new), &sample.q, &mut scratch, short);
+        flash_decode(&sample.attention, &cache, Some(&new), &sample.q, &mut scratch, short);
     assert!(matches!(result, Err(OpError::Length { what: "attention output", .. })));
 
     let other = NewPosition::new(CacheShape::new(1, 8).unwrap()).unwrap();
@@ -67,16 +67,16 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
 
     let empty = KvCache::<f32>::with_capacity(sample.attention.shape(), 4).unwrap();
     let result =
-        flash_decode(ISA, &sample.attention, &empty, None, &sample.q, &mut scratch, &mut out);
+        flash_decode(&sample.attention, &empty, None, &sample.q, &mut scratch, &mut out);
     assert_eq!(result, Err(OpError::EmptyContext));
 
     let wider = attention(4, 1, 8);
-    let result = flash_decode(ISA, &wider, &cache, None, &sample.q, &mut scratch, &mut out);
+    let result = flash_decode(&wider, &cache, None, &sample.q, &mut scratch, &mut out);
     assert!(matches!(result, Err(OpError::Shape { what: "kv cache", .. })));
 
     let mut other = AttendScratch::new(&attention(2, 2, 8)).unwrap();
     let result =
-        flash_decode(ISA, &sample.attention, &cache, Some(&new), &sample.q, &mut other, &mut out);
+        flash_decode(&sample.attention, &cache, Some(&new), &sample.q, &mut other, &mut out);
     assert_eq!(result, Err(OpError::Scratch));
     assert_eq!(out, [7.0; 32]);
 }
@@ -92,7 +92,7 @@ fn a_query_that_is_not_finite_is_named_and_leaves_the_output_alone() {
             }
             let mut sample = Sample::new(attention, CHUNK + 40, Values::Normal, 2);
             sample.q[2 * 8 + 5] = bad;
-            let (cache, new) = sample.stored::<f32>(ISA);
+            let (cache, new) = sample.stored::<f32>();
             let mut scratch = AttendScratch::new(&sample.attention).unwrap();
             let mut out = [7.0; 32];
             let error = flash_decode(
@@ -118,7 +118,7 @@ fn a_score_that_overflows_is_named() {
     let mut sample = Sample::new(attention(1, 1, 2), CHUNK + 40, Values::Zeros, 3);
     sample.q = vec![1e30, 1.0];
     sample.keys[2 * (CHUNK + 17)] = -1e30;
-    let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
+    let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
     let position = CHUNK + 17;
     assert_eq!(error, OpError::NonFiniteScore { head: 0, position, score: f32::NEG_INFINITY });
     assert!(error.to_string().contains("position 273"), "{error}");
@@ -126,7 +126,7 @@ fn a_score_that_overflows_is_named() {
     // The new position's own.
     sample.keys[2 * (CHUNK + 17)] = 0.0;
     sample.keys[2 * (CHUNK + 39)] = 1e30;
-    let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
+    let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
     let position = CHUNK + 39;
     assert_eq!(error, OpError::NonFiniteScore { head: 0, position, score: f32::INFINITY });
 }
@@ -138,15 +138,15 @@ fn a_result_that_overflows_is_an_error() {
         for row in sample.values.chunks_mut(4) {
             row[2] = f32::MAX;
         }
-        let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
-        assert_eq!(error, OpError::NonFiniteResult { row: 0, dim: 2 });
+        let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
+        assert_eq!(error, OpError::NonFiniteResult { head: 0, dim: 2 });
     }
 }
 
 #[test]
 fn work_items_that_do_not_exist_are_refused() {
     let sample = Sample::new(attention(6, 2, 4), CHUNK + 1, Values::Normal, 5);
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let context = Context::new(&cache, Some(&new)).unwrap();
     let mut scratch = AttendScratch::new(&sample.attention).unwrap();
     let mut attend = |(first_head, n_heads, chunk), q: usize, partials: usize| {

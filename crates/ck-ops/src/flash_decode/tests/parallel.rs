@@ -12,7 +12,7 @@ const ISA: Isa = Isa::Scalar;
 /// Computes every item by itself, the last first, and merges.
 fn by_items(sample: &Sample) -> Vec<f32> {
     let attention = &sample.attention;
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let context = Context::new(&cache, Some(&new)).unwrap();
     let positions = context.positions();
     let head_dim = attention.head_dim();
@@ -41,14 +41,14 @@ fn items_in_any_order_give_the_bits_of_the_serial_call() {
     for (heads, kv_heads) in sizes::HEAD_COUNTS.into_iter().chain([(20, 1), (36, 2), (17, 1)]) {
         for positions in [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5] {
             let sample = Sample::new(attention(heads, kv_heads, 6), positions, Values::Normal, 1);
-            let serial = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap();
+            let serial = sample.decode(&sample.stored::<f32>()).unwrap();
             assert_bits_eq(&format!("{heads} on {kv_heads}"), &by_items(&sample), &serial);
         }
     }
     for window in windows() {
         let attention = with_window(attention(4, 2, 6), window);
         let sample = Sample::new(attention, 4 * CHUNK + 9, Values::Normal, 2);
-        let serial = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap();
+        let serial = sample.decode(&sample.stored::<f32>()).unwrap();
         assert_bits_eq(&format!("{window:?}"), &by_items(&sample), &serial);
     }
 }
@@ -57,7 +57,7 @@ fn items_in_any_order_give_the_bits_of_the_serial_call() {
 #[test]
 fn any_part_of_a_groups_heads_gives_the_same_partials() {
     let sample = Sample::new(attention(30, 2, 10), CHUNK + 20, Values::Normal, 3);
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let context = Context::new(&cache, Some(&new)).unwrap();
     let mut scratch = AttendScratch::new(&sample.attention).unwrap();
     let mut attend = |first_head, n_heads, chunk| {

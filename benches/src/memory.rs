@@ -1,0 +1,206 @@
+//! Buffers in pages of a chosen size, and the plain loop that reads them: the limit that memory sets.
+
+use crate::contender::{Agreement, Contender};
+use ck_isa::Isa;
+use std::alloc::{Layout, alloc, dealloc};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// The size of the pages that back a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// The system's base pages, 4 KiB on x86-64.
+    Base,
+    /// Large pages, 2 MiB on x86-64, where the system grants them.
+    Large,
+}
+
+impl PageKind {
+    /// The name in tables and records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Base => "4K pages",
+            Self::Large => "2M pages",
+        }
+    }
+}
+
+/// Bytes of a large page, and the alignment of every buffer.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Zeroed bytes in pages of a chosen kind.
+pub struct Buffer {
+    start: NonNull<u8>,
+    len: usize,
+    layout: Layout,
+}
+
+impl Buffer {
+    /// `len` bytes in pages of `kind`.
+    ///
+    /// # Panics
+    ///
+    /// If the memory is not to be had.
+    #[must_use]
+    pub fn new(len: usize, kind: PageKind) -> Self {
+        let size = len.max(1).next_multiple_of(LARGE_PAGE);
+        let layout = Layout::from_size_align(size, LARGE_PAGE).expect("a size below isize::MAX");
+        // SAFETY: the layout's size is at least LARGE_PAGE, so it is not zero.
+        let start = NonNull::new(unsafe { alloc(layout) }).expect("memory for a benchmark");
+        #[cfg(target_os = "linux")]
+        {
+            let advice = match kind {
+                PageKind::Base => libc::MADV_NOHUGEPAGE,
+                PageKind::Large => libc::MADV_HUGEPAGE,
+            };
+            // SAFETY: the range is the allocation just made, and the advice changes how its pages are
+            // backed, never what they hold.
+            unsafe { libc::madvise(start.as_ptr().cast(), size, advice) };
+        }
+        // SAFETY: `start` was just allocated with `size` bytes, and nothing else knows it.
+        unsafe { start.write_bytes(0, size) };
+        Self { start, len, layout }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `new` allocated and wrote at least `len` bytes, which live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: `new` got `start` from `alloc` with this very layout, and it is given back only here.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Copies of some bytes, one after the other, each at a cache line's start.
+pub struct Copies {
+    buffer: Buffer,
+    kind: PageKind,
+    len: usize,
+    stride: usize,
+    count: usize,
+}
+
+impl Copies {
+    /// `count` copies of `bytes` in pages of `kind`.
+    #[must_use]
+    pub fn new(bytes: &[u8], count: usize, kind: PageKind) -> Self {
+        let stride = bytes.len().next_multiple_of(64);
+        let mut buffer = Buffer::new(stride * count, kind);
+        for copy in buffer.chunks_exact_mut(stride) {
+            copy[..bytes.len()].copy_from_slice(bytes);
+        }
+        Self { buffer, kind, len: bytes.len(), stride, count }
+    }
+
+    /// Copy number `index`, taken modulo their number.
+    #[must_use]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = index % self.count * self.stride;
+        &self.buffer[start..start + self.len]
+    }
+
+    /// The kind of pages.
+    #[must_use]
+    pub fn kind(&self) -> PageKind {
+        self.kind
+    }
+}
+
+/// Reads every byte of the data once, and does as little as can be with it.
+pub struct ReadLoop<'a> {
+    copies: &'a Copies,
+    isa: Isa,
+    sum: u64,
+}
+
+impl<'a> ReadLoop<'a> {
+    /// A loop over the copies with the widest loads of `isa`.
+    #[must_use]
+    pub fn new(copies: &'a Copies, isa: Isa) -> Self {
+        Self { copies, isa, sum: 0 }
+    }
+}
+
+impl Contender for ReadLoop<'_> {
+    fn name(&self) -> String {
+        format!("read loop, {}", self.copies.kind().name())
+    }
+
+    fn run(&mut self, copy: usize) {
+        let bytes = self.copies.get(copy);
+        let sum = match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the token proves the level's features, and the function enables no others.
+            Isa::Avx512Vnni(_) => unsafe { sum_512(bytes) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the token proves the level's features, and the function enables no others.
+            Isa::Avx2(_) => unsafe { sum_256(bytes) },
+            _ => sum_words(bytes.as_chunks().0),
+        };
+        self.sum = std::hint::black_box(self.sum.wrapping_add(sum));
+    }
+
+    fn answer(&self) -> Vec<f32> {
+        Vec::new()
+    }
+
+    fn agreement(&self) -> Agreement {
+        Agreement::None
+    }
+}
+
+/// The sum of all words, in eight chains of eight.
+#[inline(always)]
+fn sum_words(words: &[[u8; 8]]) -> u64 {
+    let mut sums = [0u64; 64];
+    let (chunks, rest) = words.as_chunks::<64>();
+    for chunk in chunks {
+        for (sum, word) in sums.iter_mut().zip(chunk) {
+            *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
+        }
+    }
+    let rest = rest.iter().map(|word| u64::from_ne_bytes(*word));
+    sums.into_iter().chain(rest).fold(0, u64::wrapping_add)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn sum_256(bytes: &[u8]) -> u64 {
+    sum_words(bytes.as_chunks().0)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
+fn sum_512(bytes: &[u8]) -> u64 {
+    use ck_isa::load::x86::load512;
+    use core::arch::x86_64::{_mm512_add_epi64, _mm512_reduce_add_epi64, _mm512_setzero_si512};
+    let mut sums = [_mm512_setzero_si512(); 8];
+    let (lines, rest) = bytes.as_chunks::<64>();
+    let (chunks, more) = lines.as_chunks::<8>();
+    for chunk in chunks {
+        for (sum, line) in sums.iter_mut().zip(chunk) {
+            *sum = _mm512_add_epi64(*sum, load512(line));
+        }
+    }
+    let sum = sums.into_iter().fold(_mm512_setzero_si512(), |a, b| _mm512_add_epi64(a, b));
+    let more = sum_words(bytemuck::cast_slice(more));
+    (_mm512_reduce_add_epi64(sum) as u64)
+        .wrapping_add(more)
+        .wrapping_add(sum_words(rest.as_chunks().0))
+}

@@ -1,0 +1,139 @@
+//! What every level does in the same way: it walks each row from end to end, as the bytes lie in memory,
+//! eight blocks at a time, and notes each block's scale product and integer dot product; then it sums up a
+//! few rows side by side, each in the order of its blocks.
+
+use crate::BLOCK_LEN;
+use crate::activations::Activations;
+use crate::block::Block;
+use crate::gemv::Tile;
+use ck_isa::load::prefetch;
+use half::f16;
+use std::ops::Range;
+
+/// Blocks that a level's kernel takes at once.
+pub(super) const STEP: usize = 8;
+
+/// Rows whose sums run side by side: enough to hide the latency of a fused multiply-add.
+const ROWS: usize = 8;
+
+/// Blocks of a row whose terms are noted before they are summed: 4096 columns.
+const CHUNK: usize = 128;
+
+/// How far ahead of its use a row's memory is asked for. The next row follows directly.
+const AHEAD: usize = 2048;
+
+/// What a level brings: integer dot products of eight blocks, eight f16 as f32, and a fused multiply-add.
+pub(super) struct Kernel<D, W, F> {
+    /// The integer dot products of blocks with activations, given the activations' corrections.
+    pub(super) dots: D,
+    /// f16 to f32.
+    pub(super) widen: W,
+    /// `a * b + c`, rounded once.
+    pub(super) fma: F,
+}
+
+/// Eight blocks of activations: quants and corrections.
+pub(super) type Step<'a> = (&'a [[i8; BLOCK_LEN]; STEP], &'a [i32; STEP]);
+
+/// The terms of some blocks of some rows.
+struct Terms {
+    scales: [[f32; CHUNK]; ROWS],
+    dots: [[f32; CHUNK]; ROWS],
+}
+
+/// Writes the products of `rows` to `out`.
+#[inline(always)]
+pub(super) fn gemv<B, D, W, F>(
+    kernel: &Kernel<D, W, F>,
+    blocks: &[B],
+    x: Activations<'_>,
+    rows: Range<usize>,
+    out: &mut [f32],
+) where
+    B: Block,
+    D: Fn(&[B; STEP], Step<'_>) -> [i32; STEP],
+    W: Fn([f16; STEP]) -> [f32; STEP],
+    F: Fn(f32, f32, f32) -> f32,
+{
+    let mut terms = Terms { scales: [[0.0; CHUNK]; ROWS], dots: [[0.0; CHUNK]; ROWS] };
+    for (group, out) in out.chunks_mut(ROWS).enumerate() {
+        let first_row = rows.start + group * ROWS;
+        let mut sums = [0.0; ROWS];
+        for start in (0..x.len()).step_by(CHUNK) {
+            let chunk = start..(start + CHUNK).min(x.len());
+            for row in 0..out.len() {
+                let row_blocks = &blocks[(first_row + row) * x.len()..][chunk.clone()];
+                let (scales, dots) = (&mut terms.scales[row], &mut terms.dots[row]);
+                for_each_step(row_blocks, x.blocks(chunk.clone()), |at, blocks, x, x_scales| {
+                    let weight_scales = (kernel.widen)(std::array::from_fn(|i| blocks[i].scale()));
+                    let products =
+                        std::array::from_fn::<f32, STEP, _>(|i| weight_scales[i] * x_scales[i]);
+                    scales[at..at + STEP].copy_from_slice(&products);
+                    let block_dots = (kernel.dots)(blocks, x).map(|dot| dot as f32);
+                    dots[at..at + STEP].copy_from_slice(&block_dots);
+                });
+            }
+            for block in 0..chunk.len() {
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum = (kernel.fma)(terms.scales[row][block], terms.dots[row][block], *sum);
+                }
+            }
+        }
+        out.copy_from_slice(&sums[..out.len()]);
+    }
+}
+
+/// Writes the integer dot products of `tile` to `out`; rows have `per_row` blocks.
+#[inline(always)]
+pub(super) fn block_dots<B: Block>(
+    dots: impl Fn(&[B; STEP], Step<'_>) -> [i32; STEP],
+    blocks: &[B],
+    per_row: usize,
+    x: Activations<'_>,
+    tile: &Tile,
+    out: &mut [i32],
+) {
+    let width = tile.blocks.len();
+    for (index, row) in tile.rows.clone().enumerate() {
+        let row_blocks = &blocks[row * per_row..][tile.blocks.clone()];
+        let out = &mut out[index * width..(index + 1) * width];
+        for_each_step(row_blocks, x, |at, blocks, x, _| {
+            let count = STEP.min(width - at);
+            out[at..at + count].copy_from_slice(&dots(blocks, x)[..count]);
+        });
+    }
+}
+
+/// Calls `f` with every eight blocks of a row, the activations for them and their scales. The last call of a
+/// row is filled up with blocks of zeros.
+#[inline(always)]
+fn for_each_step<B: Block>(
+    row: &[B],
+    x: Activations<'_>,
+    mut f: impl FnMut(usize, &[B; STEP], Step<'_>, &[f32; STEP]),
+) {
+    let (steps, rest) = row.as_chunks::<STEP>();
+    let (x_quants, x_rest) = x.quants.as_chunks::<STEP>();
+    let (corrections, corrections_rest) = x.corrections.as_chunks::<STEP>();
+    let (scales, scales_rest) = x.scales.as_chunks::<STEP>();
+    let x = x_quants.iter().zip(corrections).zip(scales);
+    for (index, (blocks, (x, scales))) in steps.iter().zip(x).enumerate() {
+        let ahead = std::ptr::from_ref(blocks).cast::<u8>().wrapping_add(AHEAD);
+        for line in 0..(STEP * size_of::<B>()).div_ceil(64) {
+            prefetch(ahead.wrapping_add(64 * line));
+        }
+        f(index * STEP, blocks, x, scales);
+    }
+    if !rest.is_empty() {
+        let x = (&filled_up(x_rest), &filled_up(corrections_rest));
+        f(steps.len() * STEP, &filled_up(rest), x, &filled_up(scales_rest));
+    }
+}
+
+/// `rest` and zeros.
+#[inline(always)]
+fn filled_up<T: bytemuck::Pod>(rest: &[T]) -> [T; STEP] {
+    let mut all = [T::zeroed(); STEP];
+    all[..rest.len()].copy_from_slice(rest);
+    all
+}
