@@ -6,8 +6,8 @@ mod oracle;
 mod parallel;
 
 use super::{AttendScratch, Attention, flash_decode};
-use crate::{CHUNK, CacheElement, KvCache, NewPosition, OpError};
 use crate::testing::on_every_level;
+use crate::{CHUNK, CacheElement, KvCache, NewPosition, OpError};
 use ck_isa::Isa;
 use ck_testing::generate::{Rng, Values};
 

@@ -118,7 +118,10 @@ fn the_mean_divides_by_the_real_width() {
 #[test]
 fn non_finite_input_is_named_and_leaves_the_output_alone() {
     let good = [1.0f32; 20];
-    for (bad, isa) in Values::NON_FINITE.into_iter().flat_map(|bad| levels().into_iter().map(move |isa| (bad, isa))) {
+    for (bad, isa) in Values::NON_FINITE
+        .into_iter()
+        .flat_map(|bad| levels().into_iter().map(move |isa| (bad, isa)))
+    {
         let mut out = [7.0f32; 20];
         for index in [0, 8, 19] {
             let mut x = good;
@@ -149,7 +152,8 @@ fn rows_anywhere_in_memory_give_the_same_bits_and_nothing_beside_them_is_written
     for n in [1, 7, 8, 15, 16, 17, 31, 64, 100] {
         let (x, gamma) = (Values::Normal.row(&mut rng, n), Values::Normal.row(&mut rng, n));
         let expected = norm(&x, &gamma, 1e-6).unwrap();
-        for (isa, offset) in levels().into_iter().flat_map(|isa| (0..16).map(move |o| (isa, 4 * o))) {
+        for (isa, offset) in levels().into_iter().flat_map(|isa| (0..16).map(move |o| (isa, 4 * o)))
+        {
             let placed = [&x, &gamma, &x].map(|row| Placed::new(row, offset, f32::NAN));
             let [x, gamma, mut out] = placed;
             rms_norm(isa, x.as_slice(), gamma.as_slice(), 1e-6, out.as_mut_slice()).unwrap();

@@ -1,13 +1,12 @@
 //! Faults that users of other projects met.
 
 use super::{Sample, attention};
+use crate::testing::on_every_level;
 use crate::{AttendScratch, CacheElement, KvCache, NewPosition, flash_decode};
 use ck_isa::Isa;
 use ck_testing::compare::assert_bits_eq;
 use ck_testing::generate::Values;
 use half::f16;
-
-const ISA: Isa = Isa::Scalar;
 
 // Case B23.
 #[test]
@@ -41,7 +40,7 @@ fn poisoned<E: CacheElement>(sample: &Sample, capacity: usize) -> (KvCache<E>, N
     cache.fill_unused(f16::NAN);
     let mut new = NewPosition::new(shape).unwrap();
     for (index, (key, value)) in sample.rows().enumerate() {
-        new.set(ISA, key, value).unwrap();
+        new.set(Isa::detect(), key, value).unwrap();
         if index + 1 < sample.positions() {
             cache.append(&new).unwrap();
         }
@@ -76,10 +75,10 @@ fn after_a_reset_the_old_rows_have_no_influence() {
     cache.clear();
     for (key, value) in fresh.rows() {
         if cache.len() + 1 < fresh.positions() {
-            new.set(ISA, key, value).unwrap();
+            new.set(Isa::detect(), key, value).unwrap();
             cache.append(&new).unwrap();
         } else {
-            new.set(ISA, key, value).unwrap();
+            new.set(Isa::detect(), key, value).unwrap();
         }
     }
     let got = fresh.decode(&(cache, new)).unwrap();
@@ -99,9 +98,13 @@ fn the_new_position_comes_after_those_stored_and_attends_to_itself() {
     (cache, _) = stored;
     cache.append(&stored.1).unwrap();
     assert_eq!(cache.len(), 10);
-    let mut scratch = AttendScratch::new(&sample.attention).unwrap();
-    let mut out = vec![f32::NAN; sample.q.len()];
-    flash_decode(&sample.attention, &cache, None, &sample.q, &mut scratch, &mut out).unwrap();
+    let out = on_every_level(|isa| {
+        let mut scratch = AttendScratch::new(&sample.attention).unwrap();
+        let mut out = vec![f32::NAN; sample.q.len()];
+        flash_decode(isa, &sample.attention, &cache, None, &sample.q, &mut scratch, &mut out)?;
+        Ok(out)
+    });
+    let out = out.unwrap();
     assert_bits_eq("stored", &out, &with_new);
 
     // The first token ever is its own value.

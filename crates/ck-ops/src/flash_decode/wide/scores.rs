@@ -2,9 +2,11 @@
 //!
 //! A key panel holds, for each head dimension `d`, the elements of 16 positions side by side:
 //!
-//!     for each block of panels, for d in 0..head_dim:
-//!         keys = the block's 16 (or 32, ...) elements of dimension d
-//!         for each query head: sums[head] = fma(q[head][d], keys, sums[head])
+//! ```text
+//! for each block of panels, for d in 0..head_dim:
+//!     keys = the block's 16 (or 32, ...) elements of dimension d
+//!     for each query head: sums[head] = fma(q[head][d], keys, sums[head])
+//! ```
 //!
 //! 1. Every sum is one lane of one register and is added to in the order of `d`: the scalar order.
 //! 2. Heads times vectors of keys is the number of independent sums. It is chosen so that there are at least eight

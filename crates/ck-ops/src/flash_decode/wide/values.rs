@@ -1,8 +1,10 @@
 //! The sums of the values by their weights. Lanes are head dimensions.
 //!
-//!     for each block of head dimensions, for each visible position in order:
-//!         values = the block's elements of that row
-//!         for each query head: sums[head] = fma(weight[head][position], values, sums[head])
+//! ```text
+//! for each block of head dimensions, for each visible position in order:
+//!     values = the block's elements of that row
+//!     for each query head: sums[head] = fma(weight[head][position], values, sums[head])
+//! ```
 //!
 //! 1. Every sum is one lane of one register and is added to in the order of the positions: the scalar order.
 //! 2. As with the scores, heads times vectors is the number of independent sums, and a vector of values is
