@@ -1,7 +1,7 @@
 //! Attention over one chunk, and merging, with AVX-512.
 
 use super::context::ChunkView;
-use super::scratch::Scores;
+use super::scratch::Work;
 use super::wide;
 use crate::CacheElement;
 use ck_isa::Avx512Vnni;
@@ -11,10 +11,10 @@ pub(super) fn attend<E: CacheElement>(
     token: Avx512Vnni,
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut Scores,
+    work: &mut Work<'_>,
     partials: &mut [f32],
 ) -> bool {
-    wide::attend(token, view, q, scores, partials)
+    wide::attend(token, view, q, work, partials)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]

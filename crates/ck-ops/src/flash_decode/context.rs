@@ -1,8 +1,8 @@
 //! What a query attends to.
 
-use super::Attention;
 use super::visible::Visible;
-use crate::kv_cache::{HeadSegment, PANEL};
+use super::{Attention, PARTS};
+use crate::kv_cache::HeadSegment;
 use crate::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError};
 use std::ops::Range;
 
@@ -91,11 +91,11 @@ impl<'a, E: CacheElement> ChunkView<'a, E> {
         }
     }
 
-    /// The panels of the cache that hold visible positions, and perhaps others.
-    pub(super) fn cached_panels(&self) -> [Range<usize>; 2] {
-        // A new position that starts a panel is not in the cache's.
-        let end = self.new.map_or(CHUNK, |(place, _)| place).div_ceil(PANEL);
-        self.visible.panels().map(|panels| panels.start.min(end)..panels.end.min(end))
+    /// The positions whose scores are computed from the cache: [spans](Visible::spans), without the last if it would
+    /// hold nothing but the new position.
+    pub(super) fn cached_spans(&self) -> [Range<usize>; 2] {
+        let end = self.new.map_or(CHUNK, |(place, _)| place.next_multiple_of(PARTS));
+        self.visible.spans().map(|span| span.start.min(end)..span.end.min(end))
     }
 
     /// The rows of values that are visible, in order.

@@ -30,7 +30,7 @@ use context::ChunkView;
 pub use context::Context;
 pub use merge::merge;
 pub use scratch::AttendScratch;
-use scratch::{Parts, Scores};
+use scratch::{Parts, Work};
 use std::ops::Range;
 pub use work_item::{HEADS_PER_ITEM, WorkItem};
 
@@ -40,6 +40,9 @@ pub use work_item::{HEADS_PER_ITEM, WorkItem};
 pub const fn partial_len(head_dim: usize) -> usize {
     (head_dim + 2).next_multiple_of(16)
 }
+
+/// Strided parts of the largest score and of the sum of the weights: lanes of the widest vector.
+const PARTS: usize = 16;
 
 /// One query head's result over one chunk, or over the chunks merged so far, in a slice of
 /// [`partial_len`] elements.
@@ -85,7 +88,7 @@ pub fn attend_chunk<E: CacheElement>(
     check_length("queries of the work item", item.n_heads * head_dim, q.len())?;
     let expected = item.n_heads * partial_len(head_dim);
     check_length("partials of the work item", expected, partials.len())?;
-    attend(isa, attention, context, item, q, scratch.parts().scores, partials)
+    attend(isa, attention, context, item, q, &mut scratch.parts().work, partials)
 }
 
 /// [`attend_chunk`] after its checks.
@@ -95,7 +98,7 @@ fn attend<E: CacheElement>(
     context: Context<'_, E>,
     item: WorkItem,
     q: &[f32],
-    scores: &mut Scores,
+    work: &mut Work<'_>,
     partials: &mut [f32],
 ) -> Result<(), OpError> {
     let head_dim = attention.head_dim();
@@ -105,7 +108,7 @@ fn attend<E: CacheElement>(
         .chunks(HEADS_PER_ITEM * head_dim)
         .zip(partials.chunks_mut(HEADS_PER_ITEM * partial_len(head_dim)));
     for (block, (q, partials)) in blocks.enumerate() {
-        if !attend_block(isa, &view, q, scores, partials) {
+        if !attend_block(isa, &view, q, work, partials) {
             let first_head = item.first_head + block * HEADS_PER_ITEM;
             return Err(non_finite_score(&view, first_head, chunk, q));
         }
@@ -118,20 +121,20 @@ fn attend_block<E: CacheElement>(
     isa: Isa,
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut Scores,
+    work: &mut Work<'_>,
     partials: &mut [f32],
 ) -> bool {
     match isa {
-        Isa::Scalar => scalar::attend(view, q, scores, partials),
+        Isa::Scalar => scalar::attend(view, q, work, partials),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::Avx2(token) => unsafe { avx2::attend(token, view, q, scores, partials) },
+        Isa::Avx2(token) => unsafe { avx2::attend(token, view, q, work, partials) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::Avx512Vnni(token) => unsafe { avx512vnni::attend(token, view, q, scores, partials) },
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::attend(token, view, q, work, partials) },
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::NeonDot(token) => unsafe { neondot::attend(token, view, q, scores, partials) },
+        Isa::NeonDot(token) => unsafe { neondot::attend(token, view, q, work, partials) },
     }
 }
 
@@ -199,17 +202,17 @@ pub fn flash_decode_heads<E: CacheElement>(
     check_length("queries", heads.len() * head_dim, q.len())?;
     check_length("attention output", heads.len() * head_dim, out.len())?;
 
-    let Parts { scores, partials, totals } = scratch.parts();
+    let Parts { mut work, partials, totals } = scratch.parts();
     let len = partial_len(head_dim);
     for item in attention.items_of(heads.clone(), context.positions()) {
         let rows = item.first_head - heads.start..item.first_head - heads.start + item.n_heads;
         let q = &q[rows.start * head_dim..rows.end * head_dim];
         let totals = &mut totals[rows.start * len..rows.end * len];
         if item.chunk == 0 {
-            attend(isa, attention, context, item, q, scores, totals)?;
+            attend(isa, attention, context, item, q, &mut work, totals)?;
         } else {
             let partials = &mut partials[..item.n_heads * len];
-            attend(isa, attention, context, item, q, scores, partials)?;
+            attend(isa, attention, context, item, q, &mut work, partials)?;
             for (total, partial) in totals.chunks_exact_mut(len).zip(partials.chunks_exact(len)) {
                 merge::fold(isa, head_dim, total, partial);
             }

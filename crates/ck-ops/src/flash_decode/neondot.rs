@@ -1,7 +1,7 @@
 //! Attention over one chunk, and merging, with NEON.
 
 use super::context::ChunkView;
-use super::scratch::Scores;
+use super::scratch::Work;
 use super::wide;
 use crate::CacheElement;
 use ck_isa::NeonDot;
@@ -11,10 +11,10 @@ pub(super) fn attend<E: CacheElement>(
     token: NeonDot,
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut Scores,
+    work: &mut Work<'_>,
     partials: &mut [f32],
 ) -> bool {
-    wide::attend(token, view, q, scores, partials)
+    wide::attend(token, view, q, work, partials)
 }
 
 #[target_feature(enable = "neon,dotprod")]

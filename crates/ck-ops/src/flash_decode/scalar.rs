@@ -1,12 +1,12 @@
 //! Attention over one chunk as plain code: the definition.
 
 use super::context::ChunkView;
-use super::scratch::{ScoreRow, Scores};
-use super::{Partial, partial_len};
+use super::scratch::{ScoreRow, Work};
+use super::{PARTS, Partial, partial_len};
 use crate::CacheElement;
 use crate::exp::{exp, tanh};
 use crate::halves::by_halves;
-use crate::kv_cache::{HeadSegment, PANEL};
+use crate::kv_cache::{DIM_BLOCK, HeadSegment, PANEL};
 use ck_isa::fma;
 use half::f16;
 
@@ -14,11 +14,11 @@ use half::f16;
 pub(super) fn attend<E: CacheElement>(
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut Scores,
+    work: &mut Work<'_>,
     partials: &mut [f32],
 ) -> bool {
     let head_dim = view.head_dim;
-    let scores = &mut scores[0];
+    let scores = &mut work.scores[0];
     let heads = q.chunks_exact(head_dim).zip(partials.chunks_exact_mut(partial_len(head_dim)));
     for (q, partial) in heads {
         self::scores(view, q, scores);
@@ -56,8 +56,7 @@ pub(super) fn scores<E: CacheElement>(view: &ChunkView<'_, E>, q: &[f32], scores
     }
 }
 
-/// The products of `q` with the 16 keys of a panel: each from zero, by sequential `fma` over the head
-/// dimension.
+/// The products of `q` with the keys of a panel: each from zero, by sequential `fma` over the head dimension.
 fn dot_panel<E: CacheElement>(
     segment: &HeadSegment<'_, E>,
     panel: usize,
@@ -66,7 +65,7 @@ fn dot_panel<E: CacheElement>(
     let mut sums = [0.0; PANEL];
     let scales = segment.panel_scales(panel);
     for (d, (&q, keys)) in q.iter().zip(segment.panel(panel)).enumerate() {
-        let scales = E::SCALE_BLOCK.map_or([f16::ONE; PANEL], |block| scales[d / block]);
+        let scales = if E::IS_SCALED { scales[d / DIM_BLOCK] } else { [f16::ONE; PANEL] };
         for ((sum, key), scale) in sums.iter_mut().zip(keys).zip(scales) {
             *sum = fma(q, key.widen(scale), *sum);
         }
@@ -76,19 +75,19 @@ fn dot_panel<E: CacheElement>(
 
 /// The largest score and the sum of the weights. The visible scores become weights, `exp(score - largest)`.
 ///
-/// Both are made of 16 strided parts, position `i` of the chunk in part `i % 16`, combined by halves. `a > b ? a
+/// Both are made of 16 strided parts, position `i` of the chunk in part `i % PARTS`, combined by halves. `a > b ? a
 /// : b` is the larger of two.
 fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut ScoreRow) -> (f32, f32) {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let mut max = [f32::NEG_INFINITY; PANEL];
+    let mut max = [f32::NEG_INFINITY; PARTS];
     for i in view.visible.positions() {
-        max[i % PANEL] = larger(max[i % PANEL], scores[i]);
+        max[i % PARTS] = larger(max[i % PARTS], scores[i]);
     }
     let max = by_halves(&mut max, larger);
-    let mut sum = [0.0; PANEL];
+    let mut sum = [0.0; PARTS];
     for i in view.visible.positions() {
         scores[i] = exp(scores[i] - max);
-        sum[i % PANEL] += scores[i];
+        sum[i % PARTS] += scores[i];
     }
     (max, by_halves(&mut sum, |a, b| a + b))
 }
@@ -98,10 +97,10 @@ fn weighted_sum<E: CacheElement>(view: &ChunkView<'_, E>, weights: &ScoreRow, su
     sums.fill(0.0);
     for i in view.visible.positions() {
         let (segment, index) = view.segment_of(i);
-        let scales = segment.row_scales(index);
-        for (d, (sum, value)) in sums.iter_mut().zip(segment.row(index)).enumerate() {
-            let scale = E::SCALE_BLOCK.map_or(f16::ONE, |block| scales[d / block]);
-            *sum = fma(weights[i], value.widen(scale), *sum);
+        for (sums, (piece, scale)) in sums.chunks_mut(DIM_BLOCK).zip(segment.value_pieces(index)) {
+            for (sum, value) in sums.iter_mut().zip(piece) {
+                *sum = fma(weights[i], value.widen(scale), *sum);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::aligned::AlignedZeroed;
 use crate::kv_cache::PANEL;
 use crate::{CHUNK, OpError};
 
-/// Scores of one head over one chunk, and a panel's width for a store that reaches past its end.
+/// Scores of one head over one chunk, and a panel's width for stores that reach past its end.
 pub(super) const ROW: usize = CHUNK + PANEL;
 
 /// One head's scores, which become weights.
@@ -22,15 +22,24 @@ pub struct AttendScratch {
     n_heads: usize,
     head_dim: usize,
     scores: AlignedZeroed<f32>,
+    /// `[head_dim]`: the query heads side by side.
+    queries: AlignedZeroed<f32>,
     /// `[HEADS_PER_ITEM][partial_len]`: the chunk at hand.
     partials: AlignedZeroed<f32>,
     /// `[n_heads][partial_len]`: the chunks merged so far.
     totals: AlignedZeroed<f32>,
 }
 
+/// What the work on one chunk needs.
+pub(super) struct Work<'a> {
+    pub(super) scores: &'a mut Scores,
+    /// For each head dimension that element of up to eight query heads.
+    pub(super) queries: &'a mut [[f32; HEADS_PER_ITEM]],
+}
+
 /// The parts of a scratch, borrowed at once.
 pub(super) struct Parts<'a> {
-    pub(super) scores: &'a mut Scores,
+    pub(super) work: Work<'a>,
     pub(super) partials: &'a mut [f32],
     pub(super) totals: &'a mut [f32],
 }
@@ -52,6 +61,7 @@ impl AttendScratch {
             n_heads,
             head_dim,
             scores: AlignedZeroed::try_new(HEADS_PER_ITEM * ROW, WHAT)?,
+            queries: AlignedZeroed::try_new(HEADS_PER_ITEM * head_dim, WHAT)?,
             partials: partials(HEADS_PER_ITEM)?,
             totals: partials(n_heads)?,
         })
@@ -66,6 +76,11 @@ impl AttendScratch {
     pub(super) fn parts(&mut self) -> Parts<'_> {
         let (rows, _) = self.scores.as_chunks_mut();
         let scores = rows.first_chunk_mut().expect("allocated with so many rows");
-        Parts { scores, partials: &mut self.partials, totals: &mut self.totals }
+        let (queries, _) = self.queries.as_chunks_mut();
+        Parts {
+            work: Work { scores, queries },
+            partials: &mut self.partials,
+            totals: &mut self.totals,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Which positions of a chunk are attended to.
 
+use super::PARTS;
 use crate::CHUNK;
-use crate::kv_cache::PANEL;
 use std::ops::Range;
 
 /// The positions of one chunk that are attended to, counted from the chunk's start: some from the sinks, then
@@ -32,22 +32,21 @@ impl Visible {
         if self.sinks.is_empty() { self.window.start } else { self.sinks.start }
     }
 
-    /// The panels that hold visible positions, as two ranges in order that have none in common.
-    pub(super) fn panels(&self) -> [Range<usize>; 2] {
-        let panels = |range: &Range<usize>| match range.is_empty() {
+    /// The positions that are computed: the visible ones, filled up to whole vectors of [`PARTS`] positions on both
+    /// sides. Two ranges in order that have none in common.
+    pub(super) fn spans(&self) -> [Range<usize>; 2] {
+        let whole = |range: &Range<usize>| match range.is_empty() {
             true => 0..0,
-            false => range.start / PANEL..range.end.div_ceil(PANEL),
+            false => range.start / PARTS * PARTS..range.end.next_multiple_of(PARTS),
         };
-        let (sinks, window) = (panels(&self.sinks), panels(&self.window));
+        let (sinks, window) = (whole(&self.sinks), whole(&self.window));
         let start = window.start.max(sinks.end.min(window.end));
         [sinks, start..window.end]
     }
 
-    /// The positions of those panels that are not visible.
+    /// The computed positions that are not visible.
     pub(super) fn gaps(&self) -> [Range<usize>; 3] {
-        let positions = |panels: &Range<usize>| panels.start * PANEL..panels.end * PANEL;
-        let [sinks, window] = self.panels();
-        let (sinks, window) = (positions(&sinks), positions(&window));
+        let [sinks, window] = self.spans();
         if self.window.is_empty() {
             return [self.sinks.end..sinks.end, 0..0, 0..0];
         }
@@ -89,15 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn panels_hold_every_visible_position_once_and_gaps_the_rest_of_them() {
+    fn spans_hold_every_visible_position_once_and_gaps_the_rest_of_them() {
         on_many(|visible, expected| {
-            let is_needed = |panel: &usize| expected[panel * PANEL..][..PANEL].contains(&true);
-            let needed: Vec<usize> = (0..CHUNK / PANEL).filter(is_needed).collect();
-            let panels: Vec<usize> = visible.panels().into_iter().flatten().collect();
-            assert_eq!(panels, needed, "{visible:?}");
+            let is_needed = |i: &usize| expected[i / PARTS * PARTS..][..PARTS].contains(&true);
+            let needed: Vec<usize> = (0..CHUNK).filter(is_needed).collect();
+            let spans: Vec<usize> = visible.spans().into_iter().flatten().collect();
+            assert_eq!(spans, needed, "{visible:?}");
 
-            let positions = panels.iter().flat_map(|p| p * PANEL..(p + 1) * PANEL);
-            let hidden: Vec<usize> = positions.filter(|&i| !expected[i]).collect();
+            let hidden: Vec<usize> = spans.into_iter().filter(|&i| !expected[i]).collect();
             let gaps: Vec<usize> = visible.gaps().into_iter().flatten().collect();
             assert_eq!(gaps, hidden, "{visible:?}");
         });

@@ -14,10 +14,10 @@ impl<E: CacheElement> KvCache<E> {
         if self.len >= self.capacity {
             return Err(OpError::CacheFull { capacity: self.capacity });
         }
-        let (block, index) = self.segments[self.len / CHUNK];
+        let (arena, index) = self.segments[self.len / CHUNK];
         for kv_head in 0..self.shape().n_kv_heads() {
             let place = (index, kv_head, self.len % CHUNK);
-            self.blocks[block].write(&self.layout, place, new.head(kv_head));
+            self.arenas[arena].write(&self.layout, place, new.head(kv_head));
         }
         self.len += 1;
         Ok(())

@@ -17,8 +17,8 @@ pub trait Element: Pod + PartialEq + Send + Sync {
     /// The type's name in error messages.
     const NAME: &'static str;
 
-    /// Dimensions of a head that share one scale; none for elements that are numbers by themselves.
-    const SCALE_BLOCK: Option<usize>;
+    /// Whether [`DIM_BLOCK`](super::DIM_BLOCK) elements share a scale, or are numbers by themselves.
+    const IS_SCALED: bool;
 
     /// Whether `row` can be rounded to this type: finite, and within its range.
     fn check(what: &'static str, row: &[f32]) -> Result<(), OpError>;
@@ -41,7 +41,7 @@ impl CacheElement for f32 {}
 
 impl Element for f32 {
     const NAME: &'static str = "f32";
-    const SCALE_BLOCK: Option<usize> = None;
+    const IS_SCALED: bool = false;
 
     fn check(what: &'static str, row: &[f32]) -> Result<(), OpError> {
         check_finite(what, row)

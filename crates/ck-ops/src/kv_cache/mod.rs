@@ -3,10 +3,12 @@
 //! # Layout
 //!
 //! The cache is a list of segments of [`CHUNK`] positions. Inside one it is head-major: for each KV head first
-//! the keys, in panels of 16 positions laid `[head_dim][16]`, so that the lanes of a score are positions;
-//! then the values by row, `[position][head_dim]`, so that the lanes of a weighted sum are head dimensions. Element
-//! types with scales keep them in a second array of the same shape, one for every block of dimensions: keys
-//! `[block][16]` per panel, values `[position][block]`.
+//! the keys, in panels of [`PANEL`] positions laid `[head_dim][PANEL]`, so that the lanes of a score are positions;
+//! then the values, in blocks of [`DIM_BLOCK`] head dimensions laid `[CHUNK][DIM_BLOCK]`, so that the lanes of a
+//! weighted sum are head dimensions. What a head does not fill of its last block is not there: its rows are
+//! narrower. Attention so reads one long run of memory per chunk and head, in rows whose length the compiler
+//! knows. Element types with scales keep them in a second array, one for every position and [`DIM_BLOCK`]
+//! dimensions: keys `[head_dim / DIM_BLOCK][PANEL]` for each panel, values `[CHUNK]` for each block.
 
 mod append;
 mod element;
@@ -21,15 +23,18 @@ use crate::OpError;
 pub use element::CacheElement;
 pub use new_position::{NewHead, NewPosition};
 pub(crate) use segment::HeadSegment;
-use segment::{Block, Layout};
+use segment::{Arena, Layout};
 pub use shape::CacheShape;
 use std::fmt;
 
 /// Positions of one segment of a cache, which is also one chunk and one softmax tile of the attention.
 pub const CHUNK: usize = 256;
 
-/// Positions of one panel of keys: the lanes of a score.
-pub(crate) const PANEL: usize = 16;
+/// Positions of one panel of keys: whole vectors of every level, and two of the widest.
+pub(crate) const PANEL: usize = 32;
+
+/// Head dimensions of one block of values, and those that share a scale.
+pub(crate) const DIM_BLOCK: usize = 32;
 
 /// The keys and values of the positions decoded so far, as elements of type `E`.
 ///
@@ -57,8 +62,8 @@ pub(crate) const PANEL: usize = 16;
 pub struct KvCache<E> {
     layout: Layout,
     /// One per call that had to allocate, each of some segments.
-    blocks: Vec<Block<E>>,
-    /// Where each segment is: the block, and the segment in it.
+    arenas: Vec<Arena<E>>,
+    /// Where each segment is: the arena, and the segment in it.
     segments: Vec<(usize, usize)>,
     len: usize,
     capacity: usize,
@@ -73,8 +78,8 @@ impl<E: CacheElement> KvCache<E> {
     /// [`OpError::OutOfMemory`].
     pub fn with_capacity(shape: CacheShape, positions: usize) -> Result<Self, OpError> {
         let layout = Layout::of::<E>(shape)?;
-        let (blocks, segments) = (Vec::new(), Vec::new());
-        let mut cache = Self { layout, blocks, segments, len: 0, capacity: 0 };
+        let (arenas, segments) = (Vec::new(), Vec::new());
+        let mut cache = Self { layout, arenas, segments, len: 0, capacity: 0 };
         cache.reserve(positions)?;
         Ok(cache)
     }
@@ -95,11 +100,11 @@ impl<E: CacheElement> KvCache<E> {
         if missing > 0 {
             let bytes = missing.saturating_mul(size_of::<(usize, usize)>());
             let refused = |_| OpError::OutOfMemory { what: WHAT, bytes };
-            let block = Block::try_new(&self.layout, missing)?;
-            self.blocks.try_reserve(1).map_err(refused)?;
+            let arena = Arena::try_new(&self.layout, missing)?;
+            self.arenas.try_reserve(1).map_err(refused)?;
             self.segments.try_reserve(missing).map_err(refused)?;
-            self.segments.extend((0..missing).map(|index| (self.blocks.len(), index)));
-            self.blocks.push(block);
+            self.segments.extend((0..missing).map(|index| (self.arenas.len(), index)));
+            self.arenas.push(arena);
         }
         self.capacity = positions;
         Ok(())
@@ -174,13 +179,13 @@ impl<E: CacheElement> KvCache<E> {
     #[cfg(test)]
     pub(crate) fn fill_unused(&mut self, value: half::f16) {
         assert!(self.is_empty(), "everything is overwritten");
-        self.blocks.iter_mut().for_each(|block| block.fill(value));
+        self.arenas.iter_mut().for_each(|arena| arena.fill(value));
     }
 
     /// One KV head's part of segment `segment`, which exists.
     pub(crate) fn segment(&self, segment: usize, kv_head: usize) -> HeadSegment<'_, E> {
-        let (block, index) = self.segments[segment];
-        self.blocks[block].head(&self.layout, index, kv_head)
+        let (arena, index) = self.segments[segment];
+        self.arenas[arena].head(&self.layout, index, kv_head)
     }
 }
 

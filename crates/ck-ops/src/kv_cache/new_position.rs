@@ -183,6 +183,7 @@ impl<E: CacheElement> NewHead<E> {
     fn segment(&self) -> HeadSegment<'_, E> {
         HeadSegment {
             head_dim: self.head_dim,
+            positions: 1,
             keys: &self.panel,
             values: &self.row,
             key_scales: &self.panel_scales,

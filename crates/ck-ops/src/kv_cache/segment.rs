@@ -1,6 +1,6 @@
 //! Where keys and values lie in memory.
 
-use super::{CHUNK, CacheElement, CacheShape, PANEL};
+use super::{CHUNK, CacheElement, CacheShape, DIM_BLOCK, PANEL};
 use crate::OpError;
 use crate::aligned::AlignedZeroed;
 use half::f16;
@@ -25,13 +25,10 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn of<E: CacheElement>(shape: CacheShape) -> Result<Self, OpError> {
         let head_dim = shape.head_dim();
-        let scales_per_row = match E::SCALE_BLOCK {
-            None => 0,
-            Some(block) if head_dim.is_multiple_of(block) => head_dim / block,
-            Some(block) => {
-                return Err(OpError::HeadDimBlock { head_dim, block, element: E::NAME });
-            }
-        };
+        let scales_per_row = if E::IS_SCALED { head_dim / DIM_BLOCK } else { 0 };
+        if E::IS_SCALED && !head_dim.is_multiple_of(DIM_BLOCK) {
+            return Err(OpError::HeadDimBlock { head_dim, block: DIM_BLOCK, element: E::NAME });
+        }
         let per_segment = |row: usize| {
             row.checked_mul(2 * CHUNK)
                 .and_then(|head| head.checked_mul(shape.n_kv_heads()))
@@ -51,12 +48,12 @@ impl Layout {
 }
 
 /// The memory of some segments, allocated at once.
-pub(super) struct Block<E> {
+pub(super) struct Arena<E> {
     elements: AlignedZeroed<E>,
     scales: AlignedZeroed<f16>,
 }
 
-impl<E: CacheElement> Block<E> {
+impl<E: CacheElement> Arena<E> {
     pub(super) fn try_new(layout: &Layout, segments: usize) -> Result<Self, OpError> {
         const WHAT: &str = "kv cache";
         let size = |per_segment: usize| {
@@ -76,6 +73,7 @@ impl<E: CacheElement> Block<E> {
         let (key_scales, value_scales) = layout.head(index, kv_head, layout.scales_per_row);
         HeadSegment {
             head_dim,
+            positions: CHUNK,
             keys: &self.elements[keys],
             values: &self.elements[values.start..values.end + OVER_READ],
             key_scales: &self.scales[key_scales],
@@ -83,13 +81,7 @@ impl<E: CacheElement> Block<E> {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn fill(&mut self, value: f16) {
-        self.elements.fill(E::filler(value));
-        self.scales.fill(value);
-    }
-
-    /// Writes one position's key, given as a panel of which lane 0 counts, and value.
+    /// Writes the key and the value of `new`, which has one position, to `position` of a head.
     pub(super) fn write(
         &mut self,
         layout: &Layout,
@@ -99,14 +91,26 @@ impl<E: CacheElement> Block<E> {
         let head_dim = layout.shape.head_dim();
         let (keys, values) = layout.head(index, kv_head, head_dim);
         write_column(&mut self.elements[keys], position, head_dim, new.keys);
-        let row = values.start + position * head_dim;
-        self.elements[row..][..head_dim].copy_from_slice(&new.values[..head_dim]);
+        let values = &mut self.elements[values];
+        let pieces =
+            values.chunks_mut(CHUNK * DIM_BLOCK).zip(new.values[..head_dim].chunks(DIM_BLOCK));
+        for (block, piece) in pieces {
+            block[position * piece.len()..][..piece.len()].copy_from_slice(piece);
+        }
 
         let scales = layout.scales_per_row;
         let (keys, values) = layout.head(index, kv_head, scales);
         write_column(&mut self.scales[keys], position, scales, new.key_scales);
-        let row = values.start + position * scales;
-        self.scales[row..][..scales].copy_from_slice(&new.value_scales[..scales]);
+        let blocks = self.scales[values].chunks_exact_mut(CHUNK);
+        for (block, &scale) in blocks.zip(new.value_scales) {
+            block[position] = scale;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn fill(&mut self, value: f16) {
+        self.elements.fill(E::filler(value));
+        self.scales.fill(value);
     }
 }
 
@@ -118,67 +122,84 @@ fn write_column<T: Copy>(to: &mut [T], position: usize, rows: usize, from: &[T])
     }
 }
 
-/// One KV head's part of one segment, or of a new position (a single panel and row).
+/// One KV head's part of one segment, or of a new position, which is a segment of one position.
 #[derive(Clone, Copy)]
 pub(crate) struct HeadSegment<'a, E> {
     pub(crate) head_dim: usize,
-    /// Panels `[head_dim][16]`.
+    /// How many positions the blocks of values have.
+    pub(crate) positions: usize,
+    /// Panels `[head_dim][PANEL]`.
     pub(crate) keys: &'a [E],
-    /// Rows `[head_dim]`, and [`OVER_READ`] elements of no meaning.
+    /// Blocks `[positions][DIM_BLOCK]`, the last one perhaps narrower, and [`OVER_READ`] elements of no meaning.
     pub(crate) values: &'a [E],
-    /// Panels `[blocks][16]`; empty for elements without scales.
+    /// Panels `[scales_per_row][PANEL]`; empty for elements without scales.
     pub(crate) key_scales: &'a [f16],
-    /// Rows `[blocks]`; empty for elements without scales.
+    /// Blocks `[positions]`; empty for elements without scales.
     pub(crate) value_scales: &'a [f16],
 }
 
 impl<'a, E: CacheElement> HeadSegment<'a, E> {
-    /// The elements of panel `panel`, `[head_dim][16]`.
+    /// The keys of panel `panel`: one row for every dimension, one column for every position.
     #[inline(always)]
     pub(crate) fn panel(&self, panel: usize) -> &'a [[E; PANEL]] {
         let size = self.head_dim * PANEL;
         self.keys[panel * size..][..size].as_chunks().0
     }
 
-    /// The scales of panel `panel`, `[blocks][16]`.
+    /// The scales of panel `panel`: one row for every [`DIM_BLOCK`] dimensions.
     #[inline(always)]
     pub(crate) fn panel_scales(&self, panel: usize) -> &'a [[f16; PANEL]] {
-        let size = self.scales_per_row() * PANEL;
-        self.key_scales[panel * size..][..size].as_chunks().0
+        let rows = if E::IS_SCALED { self.head_dim / DIM_BLOCK } else { 0 };
+        self.key_scales[panel * rows * PANEL..][..rows * PANEL].as_chunks().0
     }
 
-    /// The elements of the value at `position`.
+    /// The values of [`DIM_BLOCK`] dimensions from `block * DIM_BLOCK` on: one row for every position.
     #[inline(always)]
-    pub(crate) fn row(&self, position: usize) -> &'a [E] {
-        &self.values[position * self.head_dim..][..self.head_dim]
+    pub(crate) fn value_block(&self, block: usize) -> &'a [[E; DIM_BLOCK]] {
+        let size = self.positions * DIM_BLOCK;
+        self.values[block * size..][..size].as_chunks().0
     }
 
-    /// The scales of the value at `position`.
+    /// The scales of the values of block `block`: one for every position.
     #[inline(always)]
-    pub(crate) fn row_scales(&self, position: usize) -> &'a [f16] {
-        let scales = self.scales_per_row();
-        &self.value_scales[position * scales..][..scales]
+    pub(crate) fn value_scales(&self, block: usize) -> &'a [f16] {
+        &self.value_scales[block * self.positions..][..self.positions]
     }
 
+    /// The values of the dimensions beyond the last whole block, in rows of so many elements, and [`OVER_READ`]
+    /// elements of no meaning.
     #[inline(always)]
-    fn scales_per_row(&self) -> usize {
-        E::SCALE_BLOCK.map_or(0, |block| self.head_dim / block)
+    pub(crate) fn value_rest(&self) -> (&'a [E], usize) {
+        let rest = self.head_dim % DIM_BLOCK;
+        (&self.values[(self.head_dim - rest) * self.positions..], rest)
+    }
+
+    /// The value at `position` in pieces of up to [`DIM_BLOCK`] dimensions, each with its scale, or one.
+    pub(crate) fn value_pieces(&self, position: usize) -> impl Iterator<Item = (&'a [E], f16)> {
+        let Self { head_dim, positions, values, value_scales, .. } = *self;
+        (0..head_dim.div_ceil(DIM_BLOCK)).map(move |block| {
+            let width = DIM_BLOCK.min(head_dim - block * DIM_BLOCK);
+            let start = positions * block * DIM_BLOCK + position * width;
+            let scale =
+                if E::IS_SCALED { value_scales[block * positions + position] } else { f16::ONE };
+            (&values[start..start + width], scale)
+        })
     }
 
     pub(super) fn read_key(&self, position: usize, out: &mut [f32]) {
         let (panel, lane) = (position / PANEL, position % PANEL);
         let scales = self.panel_scales(panel);
         for (d, (out, column)) in out.iter_mut().zip(self.panel(panel)).enumerate() {
-            let scale = E::SCALE_BLOCK.map_or(f16::ONE, |block| scales[d / block][lane]);
+            let scale = if E::IS_SCALED { scales[d / DIM_BLOCK][lane] } else { f16::ONE };
             *out = column[lane].widen(scale);
         }
     }
 
     pub(super) fn read_value(&self, position: usize, out: &mut [f32]) {
-        let scales = self.row_scales(position);
-        for (d, (out, element)) in out.iter_mut().zip(self.row(position)).enumerate() {
-            let scale = E::SCALE_BLOCK.map_or(f16::ONE, |block| scales[d / block]);
-            *out = element.widen(scale);
+        for (out, (piece, scale)) in out.chunks_mut(DIM_BLOCK).zip(self.value_pieces(position)) {
+            for (out, element) in out.iter_mut().zip(piece) {
+                *out = element.widen(scale);
+            }
         }
     }
 }

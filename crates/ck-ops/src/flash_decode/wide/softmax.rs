@@ -8,11 +8,11 @@
 
 use crate::CacheElement;
 use crate::exp::wide::{exp, tanh};
+use crate::flash_decode::PARTS;
 use crate::flash_decode::context::ChunkView;
 use crate::flash_decode::scratch::ScoreRow;
 use crate::flash_decode::visible::Visible;
 use crate::halves::by_halves;
-use crate::kv_cache::PANEL;
 use ck_isa::Vectors;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ const MIN_LANES: usize = 4;
 pub(super) struct Edges {
     /// The first of them.
     first: usize,
-    /// The positions of all panels that hold some.
+    /// The positions that are computed.
     spans: [Range<usize>; 2],
     /// The positions there that are not visible.
     gaps: [Range<usize>; 3],
@@ -31,12 +31,7 @@ pub(super) struct Edges {
 
 impl Edges {
     pub(super) fn of(visible: &Visible) -> Self {
-        let to_positions = |panels: Range<usize>| panels.start * PANEL..panels.end * PANEL;
-        Self {
-            first: visible.first(),
-            spans: visible.panels().map(to_positions),
-            gaps: visible.gaps(),
-        }
+        Self { first: visible.first(), spans: visible.spans(), gaps: visible.gaps() }
     }
 }
 
@@ -53,10 +48,10 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
     for gap in edges.gaps.clone() {
         scores[gap].fill(visible);
     }
-    let parts = PANEL / V::LANES;
+    let parts = PARTS / V::LANES;
     let zero = v.splat(0.0);
     let mut not_finite = zero;
-    let mut max = [v.splat(f32::NEG_INFINITY); PANEL / MIN_LANES];
+    let mut max = [v.splat(f32::NEG_INFINITY); PARTS / MIN_LANES];
     for rows in edges.spans.clone() {
         for (row, i) in scores[rows].chunks_exact_mut(V::LANES).zip(0..) {
             let mut score = v.mul(v.load(row), v.splat(view.scale));
@@ -77,7 +72,7 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
     for gap in edges.gaps.clone() {
         scores[gap].fill(f32::NEG_INFINITY);
     }
-    let mut sum = [zero; PANEL / MIN_LANES];
+    let mut sum = [zero; PARTS / MIN_LANES];
     for rows in edges.spans.clone() {
         for (row, i) in scores[rows].chunks_exact_mut(V::LANES).zip(0..) {
             let weight = exp(v, v.sub(v.load(row), v.splat(max)));

@@ -23,7 +23,7 @@ impl CacheElement for f16 {}
 
 impl Element for f16 {
     const NAME: &'static str = "f16";
-    const SCALE_BLOCK: Option<usize> = None;
+    const IS_SCALED: bool = false;
 
     fn check(what: &'static str, row: &[f32]) -> Result<(), OpError> {
         match position_from(OVERFLOW, row) {
