@@ -148,6 +148,7 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         's: 'c,
     {
         self.layer.check_position(cache, self.scratch, self.rope)?;
-        Ok(Step { layer: self.layer, isa: self.isa, rope: self.rope, cache })
+        let observer = None;
+        Ok(Step { layer: self.layer, isa: self.isa, rope: self.rope, cache, observer })
     }
 }

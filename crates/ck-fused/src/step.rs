@@ -1,9 +1,10 @@
 //! What all phases of a call read.
 
 use crate::units::Units;
-use crate::{DecodeLayer, LayerError};
+use crate::{DecodeLayer, LayerError, Observer, Phase};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, RopeTable};
+use ck_threadpool::Team;
 
 /// One token's way through one layer: everything that no phase changes.
 pub(crate) struct Step<'s, E> {
@@ -12,6 +13,7 @@ pub(crate) struct Step<'s, E> {
     pub(crate) rope: Option<&'s RopeTable>,
     /// The stored positions. The new one is in every member's scratch until the call commits it.
     pub(crate) cache: &'s KvCache<E>,
+    pub(crate) observer: Option<&'s Observer>,
 }
 
 // Not derived: that would ask for `E: Clone`, which references do not need.
@@ -27,6 +29,13 @@ impl<E: CacheElement> Step<'_, E> {
     /// The position of the token.
     pub(crate) fn position(&self) -> usize {
         self.cache.len()
+    }
+
+    /// Says that `team`'s member has come to the end of a phase.
+    pub(crate) fn end(&self, phase: Phase, team: &Team<'_>) {
+        if let Some(observer) = self.observer {
+            observer(phase, team.index());
+        }
     }
 
     /// The units of all chunks but the last, and those of the last one.

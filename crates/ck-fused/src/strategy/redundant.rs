@@ -6,7 +6,7 @@
 //! dot product of every row and block, and the caller alone adds them up after the dispatch.
 
 use crate::phase;
-use crate::runner::Runner;
+use crate::runner::{Phase, Runner};
 use crate::scratch::{Member, Scratch};
 use crate::step::Step;
 use crate::{LayerError, LayerShape};
@@ -35,12 +35,15 @@ pub(super) fn run<E: CacheElement>(
         let heads = team.split_blocks(shape.n_heads(), whole);
         phase::norm(step, input, me)?;
         project(step, me, heads.clone())?;
+        step.end(Phase::Project, team);
         attend(step, me, heads.clone())?;
+        step.end(Phase::Attend, team);
         me.attn_activations.quantize(step.isa, &me.attn)?;
         let rows = 0..shape.embed_dim();
         let weights = step.layer.weights().o.weights();
         let blocks = blocks_of(shape, heads);
         weights.block_dots(step.isa, &me.attn_activations, rows, blocks, dots.part(team))?;
+        step.end(Phase::Output, team);
         Ok(())
     })?;
     add_up(step, scratch, size.into_inner(), residual)
