@@ -105,7 +105,13 @@ impl Found {
                 self.compare(Stage::K, token, k, recording.k.as_ref(), rotated);
                 self.compare(Stage::V, token, v, recording.v.as_ref(), PRODUCT);
             }
-            Err(error) => self.failed(Stage::Q, token, &error),
+            Err(error) => {
+                let recorded =
+                    [(Stage::Q, &recording.q), (Stage::K, &recording.k), (Stage::V, &recording.v)];
+                for (stage, _) in recorded.into_iter().filter(|(_, rows)| rows.is_some()) {
+                    self.failed(stage, token, &error);
+                }
+            }
         }
     }
 
@@ -146,7 +152,11 @@ impl Found {
                 Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), ATTENTION),
                 Err(error) => self.failed(Stage::Attn, token, &error),
             }
-            new.set(isa, k, v)?;
+            if let Err(error) = new.set(isa, k, v) {
+                // Recorded rows that no cache can hold: no later token can be fed with them.
+                self.failed(Stage::Attn, token, &error.into());
+                break;
+            }
             cache.append(&new)?;
         }
         Ok(())
