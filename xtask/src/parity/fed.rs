@@ -41,7 +41,11 @@ pub(super) fn cases<E: CacheElement>(
         let row = |rows: &Option<Rows>| rows.as_ref().map(|rows| rows.row(token).to_vec());
         let k = row(&recording.k).unwrap_or_else(|| nothing.clone());
         let v = row(&recording.v).unwrap_or_else(|| nothing.clone());
-        new.set(isa, &k, &v)?;
+        if let Err(error) = new.set(isa, &k, &v) {
+            // Recorded rows that no cache can hold: no later token can be fed with them.
+            found.failed(Stage::Attn, token, &error.into());
+            break;
+        }
         cache.append(&new)?;
     }
     let setup = Setup { isa, strategy: Strategy::Serial, threads: 1 };
@@ -118,7 +122,13 @@ impl Found {
                 self.compare(Stage::K, token, k, recording.k.as_ref(), rotated);
                 self.compare(Stage::V, token, v, recording.v.as_ref(), PRODUCT);
             }
-            Err(error) => self.failed(Stage::Q, token, &error),
+            Err(error) => {
+                let recorded =
+                    [(Stage::Q, &recording.q), (Stage::K, &recording.k), (Stage::V, &recording.v)];
+                for (stage, _) in recorded.into_iter().filter(|(_, rows)| rows.is_some()) {
+                    self.failed(stage, token, &error);
+                }
+            }
         }
     }
 
