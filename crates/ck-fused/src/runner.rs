@@ -3,7 +3,7 @@
 use crate::step::Step;
 use crate::{DecodeLayer, LayerError, Strategy};
 use ck_isa::Isa;
-use ck_ops::{KvCache, RopeTable};
+use ck_ops::{CacheElement, KvCache, RopeTable};
 use ck_threadpool::{Team, ThreadPool, solo};
 use std::fmt;
 
@@ -25,13 +25,13 @@ pub struct Runner<'p> {
     strategy: Strategy,
     pool: Option<&'p ThreadPool>,
     team: usize,
-    observer: Option<&'p Observer>,
+    observer: Option<&'p Observer<'p>>,
 }
 
 /// Called by every member of a team at the end of each of its phases, with the phase and the member's index.
 ///
 /// For measuring where time goes. It runs in the dispatch, so it must be quick, and it must not panic.
-pub type Observer = dyn Fn(Phase, usize) + Sync;
+pub type Observer<'o> = dyn Fn(Phase, usize) + Sync + 'o;
 
 /// A phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +77,7 @@ impl<'p> Runner<'p> {
 
     /// The same with an observer of the phases.
     #[must_use]
-    pub const fn with_observer(mut self, observer: &'p Observer) -> Self {
+    pub const fn with_observer(mut self, observer: &'p Observer<'p>) -> Self {
         self.observer = Some(observer);
         self
     }
@@ -103,14 +103,14 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// What one layer's phases read.
-    pub(crate) fn step<'s, E>(
+    /// What one layer's phases read: the token's position is the cache's length.
+    pub(crate) fn step<'s, E: CacheElement>(
         &'s self,
         layer: &'s DecodeLayer<'s>,
         rope: Option<&'s RopeTable>,
         cache: &'s KvCache<E>,
     ) -> Step<'s, E> {
-        Step { layer, isa: self.isa, rope, cache, observer: self.observer }
+        Step { layer, isa: self.isa, rope, position: cache.len(), cache, observer: self.observer }
     }
 
     /// Runs `f` on the team. The first error of a member is the result.

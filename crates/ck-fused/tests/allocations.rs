@@ -38,7 +38,7 @@ fn memory<E: CacheElement>(
     let shape = layer.shape();
     let rope = RopeTable::new(RopeConfig::new(32, 1e4), capacity).expect("memory");
     let cache = KvCache::with_capacity(shape.cache().expect("a shape"), capacity);
-    (rope, cache.expect("memory"), Scratch::new(shape).expect("memory"))
+    (rope, cache.expect("memory"), Scratch::new(shape, capacity).expect("memory"))
 }
 
 /// Every token of two chunks and a bit, in both forms of the call.

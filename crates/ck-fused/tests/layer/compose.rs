@@ -2,7 +2,7 @@
 //! and again.
 
 use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, bits, runners, scalar};
-use ck_fused::{Context, DecodeLayer, Projection, Stages};
+use ck_fused::{Context, DecodeLayer, Projection, Qkv, Stages};
 use ck_ops::{
     AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, RopeTable, flash_decode, rms_norm,
 };
@@ -24,9 +24,9 @@ fn by_operations<E: CacheElement>(
     let project = |projection: &Projection<'_>, x: &[f32]| {
         let mut activations = QuantizedVector::zeros(x.len()).expect("whole blocks");
         activations.quantize(isa, x).expect("finite");
-        let rows = projection.weights.rows();
+        let rows = projection.weights().rows();
         let mut y = vec![f32::NAN; rows];
-        projection.weights.gemv(isa, &activations, 0..rows, &mut y).expect("fits");
+        projection.weights().gemv(isa, &activations, 0..rows, &mut y).expect("fits");
         if let Some(bias) = &projection.bias {
             y.iter_mut().zip(&**bias).for_each(|(y, bias)| *y += bias);
         }
@@ -105,12 +105,13 @@ fn decoding_is_the_composition_of_the_stages() {
         let sample = Sample::new(4, SHAPE, rope);
         let layer = sample.layer();
         let mut memory = Memory::<f32>::new(&sample, CHUNK + 2);
-        let mut scratch = Memory::<f32>::new(&sample, 1).scratch;
+        let mut scratch = Memory::<f32>::new(&sample, CHUNK + 2).scratch;
         for token in 0..CHUNK + 2 {
             let input = sample.input(token);
             let mut stages = Stages::new(&layer, Isa::Scalar, &mut scratch).expect("fits");
             let normed = stages.norm(&input).expect("finite").to_vec();
-            let (q, k, v) = stages.project(&normed, memory.rope.as_ref(), token).expect("finite");
+            let Qkv { q, k, v } =
+                stages.project(&normed, memory.rope.as_ref(), token).expect("finite");
             let (q, k, v) = (q.to_vec(), k.to_vec(), v.to_vec());
             let attn = stages.attend(&memory.cache, &q, &k, &v).expect("finite").to_vec();
             let expected = stages.output(&attn, Some(&input)).expect("finite").to_vec();

@@ -39,7 +39,7 @@ fn matrices_of_other_shapes() {
                     Matrix::new(format, rows_found, columns_found, &bytes[..len]).expect("zeros");
                 let mut weights = sample.layer_weights();
                 let LayerWeights { q, k, v, o, .. } = &mut weights;
-                [q, k, v, o][index].weights = matrix;
+                [q, k, v, o][index].matrix = matrix.into();
                 let error = DecodeLayer::new(shape, weights).expect_err("another shape");
                 let text = error.to_string();
                 for part in [
@@ -58,7 +58,8 @@ fn matrices_of_other_shapes() {
 fn vectors_of_other_lengths_and_what_is_not_finite() {
     let sample = Sample::small(2);
     let shape = sample.shape();
-    let vectors: [(&str, usize, fn(&mut LayerWeights<'_>, Vec<f32>)); 5] = [
+    type Put = fn(&mut LayerWeights<'_>, Vec<f32>);
+    let vectors: [(&str, usize, Put); 5] = [
         ("norm weight", shape.embed_dim(), |w, x| w.norm.gamma = Cow::Owned(x)),
         ("Q bias", shape.q_dim(), |w, x| w.q.bias = Some(Cow::Owned(x))),
         ("K bias", shape.kv_dim(), |w, x| w.k.bias = Some(Cow::Owned(x))),
@@ -161,7 +162,7 @@ fn stages_refuse_rows_of_other_lengths_and_what_is_not_finite() {
 fn stages_refuse_a_scratch_of_another_shape() {
     let sample = Sample::small(6);
     let other = Sample::new(6, Shape { embed_dim: 64, ..SHAPE }, ROPE);
-    let mut scratch = Scratch::<f32>::new(other.shape()).expect("memory");
+    let mut scratch = Scratch::<f32>::new(other.shape(), 4).expect("memory");
     let layer = sample.layer();
     let error = Stages::new(&layer, Isa::Scalar, &mut scratch).expect_err("another shape");
     assert!(matches!(error, LayerError::Mismatch { what: "the scratch", .. }), "{error}");

@@ -15,7 +15,7 @@ const BEFORE: [usize; 3] = [0, 5, CHUNK];
 /// What is given to a call that is to fail, and how.
 struct Failing<'f, E: CacheElement> {
     layer: &'f DecodeLayer<'f>,
-    runner: &'f Runner,
+    runner: &'f Runner<'f>,
     memory: &'f mut Memory<E>,
 }
 
@@ -333,7 +333,7 @@ fn parts_of_other_shapes() {
         for other in other_shapes {
             let other =
                 Sample { weights: Sample::new(1, other, NO_ROPE).weights, ..sample.clone() };
-            let scratch = Scratch::new(other.shape()).expect("memory");
+            let scratch = Scratch::new(other.shape(), 4).expect("memory");
             let own = std::mem::replace(&mut memory.scratch, scratch);
             refused(memory, "the scratch");
             memory.scratch = own;

@@ -1,7 +1,7 @@
 //! Faults of the C kernel that this layer takes the place of, one test each where no other module has it.
 
 use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, runners};
-use ck_fused::{LayerShape, Stages};
+use ck_fused::{LayerShape, Qkv, Stages};
 use ck_ops::{CHUNK, KvCache};
 use ck_quant::Isa;
 use ck_testing::compare::assert_bits_eq;
@@ -26,7 +26,7 @@ fn rows_of_any_head_dimension_are_read_back_as_stored() {
                 let mut stages = Stages::new(&layer, runner.isa(), &mut scratch).expect("fits");
                 let normed = stages.norm(&input).expect("finite").to_vec();
                 let table = memory.rope.as_ref();
-                let (_, k, v) = stages.project(&normed, table, token).expect("finite");
+                let Qkv { k, v, .. } = stages.project(&normed, table, token).expect("finite");
                 rows.push((k.to_vec(), v.to_vec()));
                 memory.decode(&layer, &runner, &input).expect("finite");
             }

@@ -8,3 +8,4 @@ mod failures;
 mod faults;
 mod sample;
 mod stages;
+mod strategy;

@@ -1,7 +1,7 @@
 //! Every stage against the `f64` oracle, within the derived bounds.
 
 use crate::sample::{Memory, NO_ROPE, Sample};
-use ck_fused::Stages;
+use ck_fused::{Qkv, Stages};
 use ck_ops::{CHUNK, CacheElement};
 use ck_quant::Isa;
 use ck_testing::bounds::{self, AttentionErrors};
@@ -59,7 +59,7 @@ impl<'s, E: CacheElement> Bench<'s, E> {
     fn project(&mut self, normed: &[f32], position: usize) -> Result<(), String> {
         let rope = self.sample.table(position + 1);
         let (q, k, v) = self.run(|stages| {
-            let (q, k, v) = stages.project(normed, rope.as_ref(), position).expect("finite");
+            let Qkv { q, k, v } = stages.project(normed, rope.as_ref(), position).expect("finite");
             (q.to_vec(), k.to_vec(), v.to_vec())
         });
         let weights = &self.truth.weights;

@@ -1,7 +1,7 @@
 //! Errors on a team: found before any work, or within a dispatch; nothing has changed afterwards.
 
+use super::team::{LARGEST, Run, name, runners, stored};
 use crate::sample::Sample;
-use crate::team::{LARGEST, Run, name, runners, stored};
 use ck_fused::{Context, LayerError, Runner, Scratch, Strategy};
 use ck_ops::KvCache;
 use ck_quant::Isa;
@@ -15,10 +15,9 @@ fn a_scratch_for_a_smaller_team_is_refused() {
     let mut cache = KvCache::<f32>::with_capacity(sample.shape().cache().unwrap(), 4).unwrap();
     let rope = sample.table(4);
     let mut hidden = sample.input(0);
-    for strategy in crate::team::PARALLEL {
+    for strategy in super::team::PARALLEL {
         let mut scratch = Scratch::for_team(sample.shape(), 4, 2).unwrap();
-        let context =
-            Context { rope: rope.as_ref(), cache: &mut cache, scratch: &mut scratch };
+        let context = Context { rope: rope.as_ref(), cache: &mut cache, scratch: &mut scratch };
         let runner = Runner::new(Isa::detect(), &pool).with_strategy(strategy);
         let error = layer.decode_in_place(&runner, context, &mut hidden).unwrap_err();
         assert_eq!(error, LayerError::Team { expected: 3, found: 2 }, "{strategy}");

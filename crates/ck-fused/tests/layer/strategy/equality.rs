@@ -1,7 +1,7 @@
 //! The same bits for every strategy, team and level. Case B44: the result does not depend on threads.
 
+use super::team::{LARGEST, Run, name, runners};
 use crate::sample::{ROPE, Sample};
-use crate::team::{LARGEST, Run, name, runners};
 use ck_fused::Runner;
 use ck_ops::CacheElement;
 use ck_quant::Isa;
@@ -52,7 +52,10 @@ fn every_strategy_team_and_level_gives_the_bits_of_serial_scalar_code() {
             check::<f32>(&pool, &sample, stored, &format!("{shape:?}"));
         }
     }
-    println!("levels: {}", Isa::available().map(|isa| isa.to_string()).collect::<Vec<_>>().join(" "));
+    println!(
+        "levels: {}",
+        Isa::available().map(|isa| isa.to_string()).collect::<Vec<_>>().join(" ")
+    );
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_call_from_inside_a_dispatch_of_the_same_pool_gives_the_same_bits() {
     let layer = sample.layer();
     let mut run = Run::<f32>::new(&sample, 300, 301);
     let right = run.sequence(&sample, &layer, &Runner::serial(Isa::Scalar), 1);
-    for strategy in crate::team::PARALLEL {
+    for strategy in super::team::PARALLEL {
         let runner = Runner::new(Isa::detect(), &pool).with_strategy(strategy);
         pool.run(|team| {
             let mut run = Run::<f32>::new(&sample, 300, 301);

@@ -1,7 +1,7 @@
 //! Members that come late, and barriers that are not there.
 
+use super::team::{Run, name};
 use crate::sample::Sample;
-use crate::team::{Run, name};
 use ck_fused::{Phase, Runner, Strategy};
 use ck_quant::Isa;
 use ck_threadpool::ThreadPool;
@@ -33,10 +33,9 @@ fn delays_at_the_ends_of_phases_change_no_bit() {
         let capacity = stored + 1;
         let mut run = Run::<f32>::new(&sample, stored, capacity);
         let right = run.sequence(&sample, &layer, &Runner::serial(Isa::Scalar), 1);
-        for strategy in crate::team::PARALLEL {
-            let runner = Runner::new(Isa::detect(), &pool)
-                .with_strategy(strategy)
-                .with_observer(&observer);
+        for strategy in super::team::PARALLEL {
+            let runner =
+                Runner::new(Isa::detect(), &pool).with_strategy(strategy).with_observer(&observer);
             let mut run = Run::<f32>::new(&sample, stored, capacity);
             for call in 0..calls {
                 let got = run.sequence(&sample, &layer, &runner, 1);

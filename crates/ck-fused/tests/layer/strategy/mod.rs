@@ -1,8 +1,5 @@
 //! Every strategy, team size and level gives the bits of serial scalar code; and fails without a trace.
 
-#[path = "../layer/sample.rs"]
-mod sample;
-
 mod delays;
 mod equality;
 mod failures;

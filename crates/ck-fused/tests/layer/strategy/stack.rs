@@ -1,7 +1,7 @@
 //! Stacks of layers in one dispatch: the bits of the layers one by one, and all caches or none.
 
+use super::team::{LARGEST, stored};
 use crate::sample::Sample;
-use crate::team::{LARGEST, stored};
 use ck_fused::{
     Context, DecodeLayer, LayerError, Runner, Scratch, StackContext, StackScratch, Strategy,
     decode_stack,
@@ -100,8 +100,7 @@ fn a_stack_gives_the_bits_of_its_layers_one_by_one() {
         let (right, right_stored) = one_by_one(&samples, POSITIONS);
         let teams = Isa::available().flat_map(|isa| (1..=LARGEST).map(move |team| (isa, team)));
         for (isa, team) in teams {
-            let runner =
-                Runner::new(isa, &pool).with_team(team).with_strategy(Strategy::Barrier);
+            let runner = Runner::new(isa, &pool).with_team(team).with_strategy(Strategy::Barrier);
             let mut model = Model::new(&samples);
             for (token, right) in right.iter().enumerate() {
                 let mut hidden = samples[0].input(token);
