@@ -277,6 +277,7 @@ fn a_full_cache() {
 
             // With more room the call gives what it would have given from the start.
             memory.cache.reserve(1).expect("memory");
+            memory.scratch.reserve(capacity + 1).expect("memory");
             let got = memory.decode(&layer, &runner, &input).expect("room");
             let mut roomy = Memory::<f32>::new(&sample, capacity + 1);
             let all = (0..=capacity)
