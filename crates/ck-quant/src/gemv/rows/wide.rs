@@ -19,7 +19,7 @@ const ROWS: usize = 8;
 const CHUNK: usize = 128;
 
 /// How far ahead of its use a row's memory is asked for. The next row follows directly.
-const AHEAD: usize = 2048;
+const AHEAD: usize = 3072;
 
 /// What a level brings.
 pub(super) struct Kernel<D, W, F> {
