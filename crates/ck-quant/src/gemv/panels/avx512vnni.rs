@@ -1,6 +1,6 @@
 //! Products of a packed matrix with AVX-512 VNNI.
 
-use super::{for_each_panel, for_each_panel_block, wide};
+use super::{for_each_panel, for_each_panel_block, prefetch_panel, wide};
 use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::gemv::Tile;
@@ -8,13 +8,9 @@ use crate::packed::{AnyPanels, PANEL_ROWS, Panels};
 use crate::q5_0::PanelQ5_0;
 use crate::q8_0::PanelQ8_0;
 use bytemuck::{must_cast, must_cast_mut, must_cast_ref};
-use ck_isa::load::prefetch;
 use ck_isa::load::x86::{load256, load512, store512};
 use core::arch::x86_64::*;
 use std::ops::Range;
-
-/// How far ahead of its use a panel's memory is asked for.
-const AHEAD: usize = 4096;
 
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) fn gemv(panels: AnyPanels<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
@@ -39,10 +35,7 @@ fn gemv_of<P>(
         let x = x.quants.iter().zip(x.scales).zip(x.corrections);
         let mut acc = _mm512_setzero_ps();
         for ((quants, scales), ((x, x_scale), correction)) in weights.zip(x) {
-            let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
-            for line in 0..size_of::<P>() / 64 {
-                prefetch(ahead.wrapping_add(64 * line));
-            }
+            prefetch_panel(quants, scales);
             let dots = _mm512_cvtepi32_ps(dots(quants, x, *correction));
             let scales = _mm512_cvtph_ps(load256(must_cast_ref(scales)));
             acc = _mm512_fmadd_ps(_mm512_mul_ps(scales, _mm512_set1_ps(*x_scale)), dots, acc);
