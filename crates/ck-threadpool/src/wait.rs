@@ -89,7 +89,7 @@ impl Breath {
         let time = |_| {
             let start = Instant::now();
             for _ in 0..PAUSES {
-                std::hint::spin_loop();
+                spin_loop();
             }
             start.elapsed()
         };
