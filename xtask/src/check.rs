@@ -30,7 +30,16 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        cargo: &["test", "--workspace", "--all-targets", "--locked", "--no-fail-fast"],
+        cargo: &[
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+            "--locked",
+            "--no-fail-fast",
+        ],
         env: &[],
     },
     Step {
