@@ -22,11 +22,9 @@ pub(super) fn gemv(matrix: Matrix<'_>, x: Activations<'_>, rows: Range<usize>, o
     let fma = |a: f32, b: f32, c: f32| a.mul_add(b, c);
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            let kernel = Kernel {
-                dots: |b: &_, x: Step<'_>| q5_0_dots(b, x),
-                scales: |b: &_| scales(b),
-                fma,
-            };
+            let fifth = fifth_bit();
+            let dots = |b: &_, x: Step<'_>| q5_0_dots(b, x, fifth);
+            let kernel = Kernel { dots, scales: |b: &_| scales(b), fma };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
         Blocks::Q8_0(blocks) => {

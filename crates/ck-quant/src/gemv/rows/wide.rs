@@ -21,6 +21,7 @@
 //! instead of point 3 cost a third of the time at 28 blocks a row; taking the scales as 16-bit loads, which insert
 //! into a register that an earlier step must have finished with, a third more at any width.
 
+use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::block::Block;
 use crate::gemv::Tile;
