@@ -1,6 +1,8 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
+mod cargo;
 mod check;
+mod deep;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,11 +19,14 @@ struct Cli {
 enum Command {
     /// Everything a change must pass: format, lints, tests, doc tests, docs.
     Check(check::Args),
+    /// The checks that take minutes or special tools: models, sanitizers, stress.
+    Deep(deep::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Deep(args) => deep::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -1,6 +1,6 @@
 //! How long a thread polls before it sleeps.
 
-use crate::sync::{AtomicU32, Ordering, spin_loop, yield_now};
+use crate::sync::{AtomicU32, Ordering, pause_instruction, spin_loop, yield_now};
 use std::time::{Duration, Instant};
 
 /// How long threads poll before they sleep: in workers between dispatches, and in a barrier or the
@@ -99,7 +99,7 @@ impl Breath {
         let time = |_| {
             let start = Instant::now();
             for _ in 0..PAUSES {
-                spin_loop();
+                pause_instruction();
             }
             start.elapsed()
         };
