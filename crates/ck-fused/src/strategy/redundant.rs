@@ -70,8 +70,8 @@ fn project<E: CacheElement>(
     step.rotate(q)
 }
 
-/// Attends with `heads` over the whole context. The results of the other heads are left as they are:
-/// old numbers, which nobody reads.
+/// Attends with `heads` over the whole context. The results of the other heads become zeros: all of them are
+/// quantized together, and what an earlier call left there may be beyond the scale.
 fn attend<E: CacheElement>(
     step: Step<'_, E>,
     me: &mut Member<E>,
@@ -80,6 +80,7 @@ fn attend<E: CacheElement>(
     let head_dim = step.layer.shape().head_dim();
     let context = Context::new(step.cache, Some(&me.new))?;
     let elements = heads.start * head_dim..heads.end * head_dim;
+    me.attn.fill(0.0);
     let (q, out) = (&me.q[elements.clone()], &mut me.attn[elements]);
     let attention = step.layer.attention();
     flash_decode_heads(step.isa, attention, context, heads, q, &mut me.attend, out)?;

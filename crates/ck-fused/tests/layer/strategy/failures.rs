@@ -5,6 +5,7 @@ use crate::sample::Sample;
 use ck_fused::{Context, LayerError, Runner, Scratch, Strategy};
 use ck_ops::KvCache;
 use ck_quant::Isa;
+use ck_testing::compare::{Failures, check_bits};
 use ck_threadpool::ThreadPool;
 
 #[test]
@@ -67,6 +68,36 @@ fn an_error_within_a_dispatch_leaves_no_trace_and_the_next_call_is_right() {
             }
         }
     }
+}
+
+/// What a failed call leaves in the scratch means nothing to any other strategy or team: memory that one of them
+/// never writes must not be read by it either.
+#[test]
+fn a_scratch_that_failed_in_one_setup_serves_every_other() {
+    let pool = ThreadPool::new(LARGEST).unwrap();
+    let good = Sample::small(6);
+    let good_layer = good.layer();
+    let right = Run::<f32>::new(&good, 9, 10)
+        .decode(&good_layer, &Runner::serial(Isa::Scalar), &good.input(0))
+        .unwrap();
+    // Values that attention bears and the O projection does not: the heads' results are left behind.
+    let mut bad = good.clone();
+    bad.weights.v.bias.as_mut().expect("a bias").fill(1e30);
+    let bad_layer = bad.layer();
+    let setups = || runners(&pool).filter(|runner| runner.isa() == Isa::detect());
+    let mut failures = Failures::default();
+    for failing in setups() {
+        let mut run = Run::<f32>::new(&good, 9, 10);
+        for runner in setups() {
+            run.decode(&bad_layer, &failing, &good.input(1)).expect_err("a scale beyond f16");
+            let got = run.decode(&good_layer, &runner, &good.input(0));
+            run.cache.truncate(9);
+            let compared =
+                got.map_err(|error| error.to_string()).and_then(|got| check_bits(&got, &right));
+            failures.add(format!("{} after {}", name(&runner), name(&failing)), compared);
+        }
+    }
+    failures.assert_none();
 }
 
 #[test]
