@@ -1,8 +1,9 @@
-//! Merging over vectors: lanes are head dimensions. The few numbers of a whole head are scalar.
+//! Merging over vectors: lanes are head dimensions. The few numbers of a whole head are lanes of vectors too:
+//! without a multiply-add instruction, which scalar code cannot count on, one `exp` takes 100 ns.
 
-use crate::exp;
+use crate::exp::wide::exp;
 use crate::flash_decode::Partial;
-use ck_isa::{Vectors, fma};
+use ck_isa::Vectors;
 
 /// Adds the next chunk's `partial` to `total`.
 #[inline(always)]
@@ -14,10 +15,11 @@ pub(in crate::flash_decode) fn fold<V: Vectors>(
 ) {
     let (max, sum) = (Partial::max(head_dim), Partial::sum(head_dim));
     let larger = if total[max] > partial[max] { total[max] } else { partial[max] };
-    let (ours, theirs) = (exp(total[max] - larger), exp(partial[max] - larger));
+    let weight = |of: f32| exp(v, v.splat(of - larger));
+    let (ours, theirs) = (weight(total[max]), weight(partial[max]));
     total[max] = larger;
-    total[sum] = fma(total[sum], ours, partial[sum] * theirs);
-    let (ours, theirs) = (v.splat(ours), v.splat(theirs));
+    let sums = v.fma(v.splat(total[sum]), ours, v.mul(v.splat(partial[sum]), theirs));
+    v.store_partial(sums, &mut total[sum..=sum]);
     let rows = total[..head_dim].chunks_mut(V::LANES).zip(partial[..head_dim].chunks(V::LANES));
     for (total, partial) in rows {
         if total.len() == V::LANES {
