@@ -43,6 +43,7 @@ const STEPS: &[Step] = &[
         cargo: &["doc", "--workspace", "--no-deps", "--locked"],
         env: &[("RUSTDOCFLAGS", "-D warnings")],
     },
+    Step { name: "parity", cargo: &["xtask", "parity"], env: &[] },
 ];
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {

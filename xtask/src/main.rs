@@ -1,6 +1,7 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
 mod check;
+mod parity;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -16,8 +17,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs.
+    /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
     Check(check::Args),
+    /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
+    Parity(parity::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
 }
@@ -25,6 +28,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Parity(args) => parity::run(&args),
         Command::Tidy => tidy::run(&check::workspace_root()),
     };
     match result {

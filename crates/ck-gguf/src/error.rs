@@ -204,14 +204,34 @@ pub enum Error {
         present: String,
     },
     /// A block of a weight matrix has a scale that is infinite or not a number.
-    #[error("tensor {tensor:?} has scale bits {bits:#06x} in block {block}: expected a finite f16")]
+    #[error(
+        "tensor {tensor:?} has the scale {scale} in row {row}, block {block}: expected a finite one"
+    )]
     NonFiniteScale {
         /// The tensor's name.
         tensor: String,
-        /// The block, counted through the tensor from zero.
+        /// The row of the block.
+        row: usize,
+        /// The block's number in its row.
         block: usize,
-        /// The bits of the scale.
-        bits: u16,
+        /// The scale.
+        scale: f32,
+    },
+    /// A weight matrix that cannot be used for another reason.
+    #[error("tensor {tensor:?} cannot be used as weights: {source}")]
+    Weights {
+        /// The tensor's name.
+        tensor: String,
+        /// What is wrong with it.
+        source: ck_quant::QuantError,
+    },
+    /// Sizes that no layer can have together.
+    #[error("the sizes of layer {layer} do not go together: {source}")]
+    Layer {
+        /// The layer.
+        layer: usize,
+        /// What is wrong with them.
+        source: ck_fused::LayerError,
     },
     /// An element of a norm weight or bias is infinite or not a number.
     #[error("tensor {tensor:?} has {value} at element {index}: expected a finite number")]

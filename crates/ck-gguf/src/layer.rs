@@ -4,60 +4,24 @@ use crate::convert::FromValue;
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
 use crate::metadata::Metadata;
-use crate::rope::{self, RopePairing, RopeParams};
-use crate::weights::{self, Projection};
+use crate::rope;
+use crate::weights;
+use ck_fused::{DecodeLayer, LayerShape};
+use ck_ops::{Pairing, RopeConfig};
 use std::fmt;
 
-/// The attention block of one layer: shape, norm, rotation and the four projections.
+/// The attention block of one layer, ready to decode, and how its queries and keys are rotated.
 ///
-/// Every dimension was checked against the metadata, every scale, norm weight and bias is finite.
+/// Every dimension was checked against the metadata; every scale, norm weight and bias is finite. The
+/// matrices are borrowed from the file.
 #[derive(Clone, Debug)]
 pub struct AttentionLayer<'a> {
-    /// The sizes of the layer.
-    pub shape: LayerShape,
-    /// What RMSNorm adds to the mean of squares: finite, 0 or above.
-    pub norm_eps: f32,
-    /// The weights of RMSNorm, `embed_dim` of them.
-    pub gamma: Vec<f32>,
-    /// The rotation of queries and keys.
-    pub rope: RopeParams,
-    /// The query projection: `n_heads * head_dim` rows of `embed_dim` columns.
-    pub q: Projection<'a>,
-    /// The key projection: `n_kv_heads * head_dim` rows of `embed_dim` columns.
-    pub k: Projection<'a>,
-    /// The value projection, of the same size.
-    pub v: Projection<'a>,
-    /// The output projection: `embed_dim` rows of `n_heads * head_dim` columns.
-    pub o: Projection<'a>,
+    /// The layer.
+    pub layer: DecodeLayer<'a>,
+    /// The rotation of queries and keys, from which a [`RopeTable`](ck_ops::RopeTable) is made.
+    pub rope: RopeConfig,
     /// What was assumed because the file does not say it.
     pub warnings: Vec<Warning>,
-}
-
-/// The sizes of an attention block. All are positive, and `n_heads` is a multiple of `n_kv_heads`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerShape {
-    /// The width of the hidden state.
-    pub embed_dim: usize,
-    /// Query heads.
-    pub n_heads: usize,
-    /// Key and value heads.
-    pub n_kv_heads: usize,
-    /// Elements of a head. It need not be `embed_dim / n_heads`.
-    pub head_dim: usize,
-}
-
-impl LayerShape {
-    /// The width of all query heads together: `n_heads * head_dim`.
-    #[must_use]
-    pub const fn q_dim(&self) -> usize {
-        self.n_heads * self.head_dim
-    }
-
-    /// The width of all key heads together: `n_kv_heads * head_dim`.
-    #[must_use]
-    pub const fn kv_dim(&self) -> usize {
-        self.n_kv_heads * self.head_dim
-    }
 }
 
 /// Something that a file does not say and that was assumed; right for some models and wrong for others.
@@ -104,10 +68,10 @@ impl Architecture {
     }
 
     /// The pairing that llama.cpp takes for its files.
-    pub(crate) const fn pairing(self) -> RopePairing {
+    pub(crate) const fn pairing(self) -> Pairing {
         match self {
-            Self::Llama => RopePairing::Interleaved,
-            Self::Qwen2 => RopePairing::SplitHalf,
+            Self::Llama => Pairing::Interleaved,
+            Self::Qwen2 => Pairing::SplitHalf,
         }
     }
 }
@@ -181,10 +145,11 @@ impl<'a> AttentionLayer<'a> {
             return Err(settings.bad(EPSILON, "a finite number, 0 or above"));
         }
         let mut warnings = Vec::new();
-        let rope = rope::read(file, &settings, shape.head_dim, &mut warnings)?;
-        let weights = weights::read(file, layer, &shape)?;
-        let weights::Weights { gamma, q, k, v, o } = weights;
-        Ok(Self { shape, norm_eps, gamma, rope, q, k, v, o, warnings })
+        let rope = rope::read(file, &settings, shape.head_dim(), &mut warnings)?;
+        let weights = weights::read(file, layer, &shape, norm_eps)?;
+        let decode_layer = DecodeLayer::new(shape, weights);
+        let layer = decode_layer.map_err(|source| Error::Layer { layer, source })?;
+        Ok(Self { layer, rope, warnings })
     }
 }
 
@@ -228,10 +193,8 @@ fn read_shape(
         let expected = format!("the head dimension of the keys, {head_dim}");
         return Err(settings.bad("attention.value_length", &expected));
     }
-    if n_heads.checked_mul(head_dim).is_none() {
-        return Err(settings.bad(HEADS, &format!("heads of {head_dim} elements that fit memory")));
-    }
-    Ok(LayerShape { embed_dim, n_heads, n_kv_heads, head_dim })
+    let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim);
+    shape.map_err(|source| Error::Layer { layer, source })
 }
 
 /// Fails if a key asks for another attention than the plain causal one.

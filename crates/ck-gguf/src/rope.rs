@@ -3,32 +3,10 @@
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
 use crate::layer::{Settings, Warning};
+use ck_ops::RopeConfig;
 
 /// The base of the rotation's frequencies where a file has none. llama.cpp takes the same.
 pub const DEFAULT_ROPE_BASE: f64 = 10_000.0;
-
-/// How queries and keys are rotated.
-///
-/// Pair `i` of `rot_dim / 2` turns by `position * base^(-2 i / rot_dim)`; elements from `rot_dim` on
-/// stay as they are.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RopeParams {
-    /// The base of the frequencies, finite and positive.
-    pub base: f64,
-    /// How many elements of each head are rotated: even, and 2 to the head dimension.
-    pub rot_dim: usize,
-    /// Which elements form a pair.
-    pub pairing: RopePairing,
-}
-
-/// Which elements of a head are rotated together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RopePairing {
-    /// Pair `i` is the elements `2 i` and `2 i + 1`: `llama` files.
-    Interleaved,
-    /// Pair `i` is the elements `i` and `i + rot_dim / 2`: `qwen2` files.
-    SplitHalf,
-}
 
 /// Tensors that scale every frequency on its own.
 const FACTOR_TENSORS: [&str; 3] =
@@ -44,7 +22,7 @@ pub(crate) fn read(
     settings: &Settings<'_, '_>,
     head_dim: usize,
     warnings: &mut Vec<Warning>,
-) -> Result<RopeParams, Error> {
+) -> Result<RopeConfig, Error> {
     refuse_scaling(file, settings)?;
 
     let base = match settings.get::<f64>("rope.freq_base")? {
@@ -60,7 +38,8 @@ pub(crate) fn read(
         let expected = format!("an even number from 2 to the head dimension, {head_dim}");
         return Err(settings.bad("rope.dimension_count", &expected));
     }
-    Ok(RopeParams { base, rot_dim, pairing: settings.architecture.pairing() })
+    let pairing = settings.architecture.pairing();
+    Ok(RopeConfig::new(head_dim, base).with_rot_dim(rot_dim).with_pairing(pairing))
 }
 
 /// Fails if the file asks for any change of the frequencies.

@@ -2,51 +2,10 @@
 
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
-use crate::layer::LayerShape;
 use crate::tensor::Tensor;
 use crate::tensor_type::TensorType;
-
-/// A projection: a weight matrix and perhaps a bias, one element per row.
-#[derive(Clone, Debug)]
-pub struct Projection<'a> {
-    /// The matrix.
-    pub weight: MatrixTensor<'a>,
-    /// What is added to each row's result.
-    pub bias: Option<Vec<f32>>,
-}
-
-/// A quantized weight matrix, borrowed from the file.
-#[derive(Clone, Copy, Debug)]
-pub struct MatrixTensor<'a> {
-    /// The tensor's name.
-    pub name: &'a str,
-    /// The format of its blocks.
-    pub format: WeightFormat,
-    /// The number of rows, one for each output.
-    pub rows: usize,
-    /// Elements in a row, one for each input: whole blocks of 32.
-    pub cols: usize,
-    /// The blocks, row after row, at any alignment. The scales are finite.
-    pub bytes: &'a [u8],
-}
-
-/// The block formats of weights that a layer can be read with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WeightFormat {
-    /// 32 five-bit quants in 22 bytes.
-    Q5_0,
-    /// 32 eight-bit quants in 34 bytes.
-    Q8_0,
-}
-
-/// All of them.
-pub(crate) struct Weights<'a> {
-    pub(crate) gamma: Vec<f32>,
-    pub(crate) q: Projection<'a>,
-    pub(crate) k: Projection<'a>,
-    pub(crate) v: Projection<'a>,
-    pub(crate) o: Projection<'a>,
-}
+use ck_fused::{LayerShape, LayerWeights, Norm, Projection};
+use ck_quant::{Format, Matrix, QuantError};
 
 /// The name of the weights of projection `short`: `q`, `k`, `v` or `output`.
 pub(crate) fn matrix_name(layer: usize, short: &str) -> String {
@@ -58,17 +17,18 @@ pub(crate) fn read<'a>(
     file: &GgufFile<'a>,
     layer: usize,
     shape: &LayerShape,
-) -> Result<Weights<'a>, Error> {
+    norm_eps: f32,
+) -> Result<LayerWeights<'a>, Error> {
     refuse_others(file, layer)?;
     refuse_partial_bias(file, layer)?;
     let gamma = file.tensor(&matrix_name(layer, "norm"))?;
-    let gamma = vector(&gamma, shape.embed_dim, "the embedding length")?;
+    let gamma = vector(&gamma, shape.embed_dim(), "the embedding length")?;
 
-    let (embed_dim, q_dim, kv_dim) = (shape.embed_dim, shape.q_dim(), shape.kv_dim());
+    let (embed_dim, q_dim, kv_dim) = (shape.embed_dim(), shape.q_dim(), shape.kv_dim());
     let inward = "the embedding length by heads times head dimension";
     let outward = "heads times head dimension by the embedding length";
-    Ok(Weights {
-        gamma,
+    Ok(LayerWeights {
+        norm: Norm::new(gamma, norm_eps),
         q: projection(file, layer, "q", ([embed_dim, q_dim], inward))?,
         k: projection(file, layer, "k", ([embed_dim, kv_dim], inward))?,
         v: projection(file, layer, "v", ([embed_dim, kv_dim], inward))?,
@@ -92,27 +52,24 @@ fn projection<'a>(
     weight.expect_dims(&dims, why)?;
     let bias = file.find(&bias_name(layer, short));
     let bias = bias.map(|bias| vector(&bias, dims[1], "one element per row of the weights"));
-    Ok(Projection { weight: matrix(&weight)?, bias: bias.transpose()? })
+    let bias = bias.transpose()?.map(Into::into);
+    Ok(Projection { matrix: matrix(&weight)?.into(), bias })
 }
 
 /// A two-dimensional tensor as a weight matrix.
-fn matrix<'a>(tensor: &Tensor<'a>) -> Result<MatrixTensor<'a>, Error> {
+fn matrix<'a>(tensor: &Tensor<'a>) -> Result<Matrix<'a>, Error> {
     let format = match tensor.tensor_type() {
-        TensorType::Q5_0 => WeightFormat::Q5_0,
-        TensorType::Q8_0 => WeightFormat::Q8_0,
+        TensorType::Q5_0 => Format::Q5_0,
+        TensorType::Q8_0 => Format::Q8_0,
         _ => return Err(tensor.unsupported("Q5_0 (6) or Q8_0 (8)")),
     };
-    let (name, rows, cols, bytes) =
-        (tensor.name(), tensor.rows(), tensor.columns(), tensor.bytes());
-    for (block, bytes) in bytes.chunks_exact(tensor.tensor_type().block_bytes()).enumerate() {
-        // Both formats begin with the scale, an f16. Its five exponent bits are all set if and only
-        // if it is infinite or not a number.
-        let bits = u16::from_le_bytes([bytes[0], bytes[1]]);
-        if bits & 0x7C00 == 0x7C00 {
-            return Err(Error::NonFiniteScale { tensor: name.to_owned(), block, bits });
+    let matrix = Matrix::new(format, tensor.rows(), tensor.columns(), tensor.bytes());
+    matrix.map_err(|error| match error {
+        QuantError::BlockScale { row, block, scale } => {
+            Error::NonFiniteScale { tensor: tensor.name().to_owned(), row, block, scale }
         }
-    }
-    Ok(MatrixTensor { name, format, rows, cols, bytes })
+        source => Error::Weights { tensor: tensor.name().to_owned(), source },
+    })
 }
 
 /// A vector of `len` finite F32 elements.

@@ -91,6 +91,15 @@ impl<'a> Matrix<'a> {
         self.columns
     }
 
+    /// The bytes that the matrix was made from.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        match self.blocks {
+            Blocks::Q5_0(blocks) => bytemuck::cast_slice(blocks),
+            Blocks::Q8_0(blocks) => bytemuck::cast_slice(blocks),
+        }
+    }
+
     pub(crate) const fn blocks_per_row(&self) -> usize {
         self.columns / BLOCK_LEN
     }

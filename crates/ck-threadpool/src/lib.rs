@@ -27,5 +27,6 @@ pub use cpus::available_cpus;
 pub use global::global;
 pub use pool::ThreadPool;
 pub use slice::SharedSlice;
-pub use team::{Interrupted, Team};
+pub use split::split_blocks;
+pub use team::{Interrupted, Team, solo};
 pub use wait::WaitPolicy;

@@ -1,5 +1,6 @@
 //! A slice that the members of one dispatch write in parts and read as a whole, checked.
 
+use crate::split;
 use crate::sync::{AtomicU64, Ordering};
 use crate::team::Team;
 use std::marker::PhantomData;
@@ -14,7 +15,7 @@ use std::ptr::NonNull;
 ///
 /// | method | what a member gets |
 /// | --- | --- |
-/// | [`part`](Self::part) | its own share, in whole blocks, to write |
+/// | [`part`](Self::part), [`part_of`](Self::part_of) | its own share, in whole blocks, to write |
 /// | [`next_block`](Self::next_block) | block after block that no other member gets, to write |
 /// | [`own`](Self::own) | the one element of its index, to write |
 /// | [`whole`](Self::whole) | everything, to write, if no other member uses the slice in this phase |
@@ -62,6 +63,8 @@ pub struct SharedSlice<'a, T> {
     data: NonNull<T>,
     len: usize,
     block: usize,
+    /// Blocks that were dealt out before this slice's first: see [`SharedSlice::dealt_after`].
+    dealt: usize,
     /// The number of the dispatch that uses the slice; 0 before the first use.
     owner: AtomicU64,
     /// The [`Use`] that the members have agreed on last.
@@ -76,8 +79,8 @@ unsafe impl<T: Send> Send for SharedSlice<'_, T> {}
 // ordered by barriers. The other fields are atomics or never change.
 unsafe impl<T: Send> Sync for SharedSlice<'_, T> {}
 
-/// In which phase the slice is used how: phase in bits 27..64, blocks handed out in 3..27, mode in
-/// 0..3.
+/// In which phase the slice is used how: phase in bits 27..64, blocks handed out (or split, where parts
+/// are not of the whole slice) in 3..27, mode in 0..3.
 ///
 /// A phase number that comes again after 2^37 barriers (an hour of nothing but barriers) with the
 /// slice untouched meanwhile could only make a check stricter: a use stays refused, or a block counts
@@ -99,7 +102,7 @@ enum Mode {
 const PHASE_SHIFT: u32 = 27;
 const BLOCK_SHIFT: u32 = 3;
 
-/// The most blocks that [`SharedSlice::next_block`] can hand out.
+/// The most blocks that [`SharedSlice::next_block`] can hand out, and [`SharedSlice::part_of`] can split.
 const MAX_BLOCKS: usize = (1 << (PHASE_SHIFT - BLOCK_SHIFT)) - 1;
 
 impl Use {
@@ -117,6 +120,10 @@ impl Use {
 
     const fn blocks(self) -> usize {
         (self.0 >> BLOCK_SHIFT) as usize & MAX_BLOCKS
+    }
+
+    const fn with_blocks(self, blocks: usize) -> Self {
+        Self(self.0 | ((blocks as u64) << BLOCK_SHIFT))
     }
 
     const fn with_one_more_block(self) -> Self {
@@ -141,10 +148,32 @@ impl<'a, T> SharedSlice<'a, T> {
             len: data.len(),
             data: NonNull::from(data).cast(),
             block,
+            dealt: 0,
             owner: AtomicU64::new(0),
             state: AtomicU64::new(0),
             borrow: PhantomData,
         }
+    }
+
+    /// Deals the blocks on where another slice of `blocks` blocks ended, as one deals cards.
+    ///
+    /// A share is one block longer than another where the blocks do not divide evenly. Slices that each
+    /// begin with member 0 give it one block more every time; dealt one after the other, with the
+    /// blocks of all slices before as `blocks`, the members' totals differ by at most one.
+    ///
+    /// ```
+    /// use ck_threadpool::{SharedSlice, ThreadPool};
+    ///
+    /// let (mut five, mut three) = ([0; 5], [0; 3]);
+    /// let a = SharedSlice::new(&mut five);
+    /// let b = SharedSlice::new(&mut three).dealt_after(5);
+    /// ThreadPool::new(2)?.run(|team| assert_eq!(a.part(team).len() + b.part(team).len(), 4));
+    /// # Ok::<(), ck_threadpool::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn dealt_after(mut self, blocks: usize) -> Self {
+        self.dealt = blocks;
+        self
     }
 
     /// How many elements the slice has.
@@ -159,11 +188,18 @@ impl<'a, T> SharedSlice<'a, T> {
         self.len == 0
     }
 
-    /// Which elements [`SharedSlice::part`] lends to this member:
-    /// [`split_blocks`](Team::split_blocks) of the length.
+    /// Which elements [`SharedSlice::part`] lends to this member: [`split_blocks`](Team::split_blocks)
+    /// of the length, with the shares turned by what was [dealt](Self::dealt_after) before.
     #[must_use]
     pub fn range(&self, team: &Team<'_>) -> Range<usize> {
-        team.split_blocks(self.len, self.block)
+        self.share(team, self.len)
+    }
+
+    /// This member's share of the first `len` elements.
+    fn share(&self, team: &Team<'_>, len: usize) -> Range<usize> {
+        let (index, size) = (team.index(), team.size());
+        let share = (index + size - self.dealt % size) % size;
+        split::split_blocks(len, self.block, share, size)
     }
 
     /// This member's own share of the slice, once per phase: the elements of [`SharedSlice::range`].
@@ -181,6 +217,44 @@ impl<'a, T> SharedSlice<'a, T> {
         // `agree`, get only such shares in this phase; this member gets its own once, by
         // `take_once`. See `lend`.
         unsafe { self.lend(range) }
+    }
+
+    /// This member's own share of the first `len` elements, once per phase, where a dispatch does not
+    /// always fill the slice: the elements of [`SharedSlice::range_of`].
+    ///
+    /// All members name the same `len`, a whole number of blocks.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`SharedSlice::part`]; if another member named another length in this phase; if `len` is
+    /// beyond the slice, not whole blocks, or more than 2^24 - 2 blocks.
+    #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
+    pub fn part_of<'t>(&'t self, team: &'t Team<'_>, len: usize) -> &'t mut [T] {
+        let range = self.range_of(team, len);
+        // One more than the blocks: a field of 0 stands for the whole slice.
+        self.agree_on(team, Mode::Parts, len / self.block + 1);
+        self.take_once(team);
+        // SAFETY: the shares of a team's members of one length are disjoint, and all members of this
+        // dispatch, by `agree_on`, get only shares of this length in this phase; this member gets its
+        // own once, by `take_once`. See `lend`.
+        unsafe { self.lend(range) }
+    }
+
+    /// Which elements [`SharedSlice::part_of`] lends to this member.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `len` is beyond the slice, not whole blocks, or more than 2^24 - 2 blocks.
+    #[must_use]
+    pub fn range_of(&self, team: &Team<'_>, len: usize) -> Range<usize> {
+        let blocks = len / self.block;
+        assert!(
+            len <= self.len && len.is_multiple_of(self.block) && blocks < MAX_BLOCKS,
+            "expected a length of whole blocks of {} within 0..={}, found {len}",
+            self.block,
+            self.len
+        );
+        self.share(team, len)
     }
 
     /// The next block that no member has got in this phase, with its number; `None` when all are
@@ -313,9 +387,15 @@ impl<'a, T> SharedSlice<'a, T> {
     /// Makes sure that all members use the slice as `mode` in this phase.
     #[inline]
     fn agree(&self, team: &Team<'_>, mode: Mode) -> Use {
+        self.agree_on(team, mode, 0)
+    }
+
+    /// The same, and that they name the same number of blocks, where they do not count them.
+    #[inline]
+    fn agree_on(&self, team: &Team<'_>, mode: Mode, blocks: usize) -> Use {
         let (phase, mut state) = self.look(team);
         while !state.is_in_phase(phase) {
-            let new = Use::new(phase, mode);
+            let new = Use::new(phase, mode).with_blocks(blocks);
             if self.change(state, new) {
                 return new;
             }
@@ -324,6 +404,11 @@ impl<'a, T> SharedSlice<'a, T> {
         if state.mode() != mode as u64 {
             misuse(mode, state);
         }
+        let counted = mode as u64 == Mode::Blocks as u64;
+        assert!(
+            counted || state.blocks() == blocks,
+            "members of a team split a shared slice at the same length, found two in one phase"
+        );
         state
     }
 

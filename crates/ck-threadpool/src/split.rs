@@ -9,12 +9,17 @@ pub(crate) fn split(len: usize, index: usize, size: usize) -> Range<usize> {
     start..start + base + usize::from(index < extra)
 }
 
-/// The same in whole blocks; the last block may be short and belongs to the last that gets any.
+/// The share of `0..len` of member `index` among `size`, in whole blocks of `block` elements: what
+/// [`Team::split_blocks`](crate::Team::split_blocks) gives that member.
+///
+/// For the caller of a dispatch that must know afterwards who did what. The last block may be short and
+/// belongs to the last member that gets any.
 ///
 /// # Panics
 ///
-/// Panics if `block` is 0.
-pub(crate) fn split_blocks(len: usize, block: usize, index: usize, size: usize) -> Range<usize> {
+/// Panics if `block` or `size` is 0.
+#[must_use]
+pub fn split_blocks(len: usize, block: usize, index: usize, size: usize) -> Range<usize> {
     assert!(block > 0, "a split in blocks needs a block of at least 1 element, found 0");
     let blocks = split(len.div_ceil(block), index, size);
     blocks.start.saturating_mul(block).min(len)..blocks.end.saturating_mul(block).min(len)

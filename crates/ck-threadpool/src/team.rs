@@ -1,5 +1,6 @@
 //! A member's view of the dispatch it takes part in.
 
+use crate::local;
 use crate::shared::{Job, Shared};
 use crate::split;
 use crate::taken::Taken;
@@ -203,6 +204,21 @@ impl<'a> Team<'a> {
     pub(crate) fn taken(&self) -> &Taken {
         &self.taken
     }
+}
+
+/// Runs `f` as a team of one, without a pool: on the calling thread, with barriers that do nothing.
+///
+/// For code that is written against a [`Team`] and is also used where there is no pool.
+///
+/// ```
+/// let size = ck_threadpool::solo(|team| {
+///     team.barrier();
+///     team.size()
+/// });
+/// assert_eq!(size, 1);
+/// ```
+pub fn solo<R>(f: impl FnOnce(&mut Team<'_>) -> R) -> R {
+    f(&mut Team::alone(local::next_id()))
 }
 
 /// Unwinds out of the closure without running the panic hook: the cause is reported elsewhere.

@@ -227,3 +227,85 @@ fn elements_without_size_and_elements_that_own_memory_work() {
         assert_eq!(shared.read(team).concat(), "0123456789");
     });
 }
+
+#[test]
+fn shares_of_a_beginning_cover_it_and_leave_the_rest_alone() {
+    let pool = ThreadPool::new(3).unwrap();
+    for (len, block) in [(0, 4), (4, 4), (20, 4), (32, 4), (9, 1)] {
+        let mut data = vec![0; 32];
+        let shared = SharedSlice::in_blocks(&mut data, block);
+        pool.run(|team| {
+            let range = shared.range_of(team, len);
+            for (place, element) in range.zip(shared.part_of(team, len)) {
+                *element += place + 1;
+            }
+        });
+        let right: Vec<_> = (0..32).map(|i| if i < len { i + 1 } else { 0 }).collect();
+        assert_eq!(data, right, "{len} in blocks of {block}");
+    }
+}
+
+#[test]
+fn two_lengths_in_one_phase_are_refused() {
+    let pool = ThreadPool::new(2).unwrap();
+    let mut data = [0; 32];
+    let shared = SharedSlice::new(&mut data);
+    for whole in [false, true] {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            pool.run(|team| {
+                if team.index() == 0 {
+                    shared.part_of(team, 16).fill(1);
+                } else if whole {
+                    shared.part(team).fill(2);
+                } else {
+                    shared.part_of(team, 32).fill(2);
+                }
+            });
+        }));
+        assert!(result.is_err(), "whole: {whole}");
+    }
+}
+
+#[test]
+fn a_length_that_does_not_fit_is_refused() {
+    let mut data = [0; 32];
+    for len in [33, 3, usize::MAX] {
+        let shared = SharedSlice::in_blocks(&mut data, 4);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            ck_threadpool::solo(|team| shared.part_of(team, len).len())
+        }));
+        assert!(result.is_err(), "{len}");
+    }
+}
+
+#[test]
+fn slices_dealt_one_after_the_other_give_every_member_as_much() {
+    for size in 1..=5 {
+        let pool = ThreadPool::new(size).unwrap();
+        let lens = [56, 8, 8, 3, 1, 0, 7];
+        let mut data = lens.map(|len| vec![0u8; len * 16]);
+        let mut before = 0;
+        let slices: Vec<_> = data
+            .iter_mut()
+            .map(|data| {
+                let blocks = data.len() / 16;
+                let slice = SharedSlice::in_blocks(data, 16).dealt_after(before);
+                before += blocks;
+                slice
+            })
+            .collect();
+        let totals = pool.collect(|team| {
+            let mine = slices.iter().map(|slice| {
+                let part = slice.part(team);
+                part.fill(1);
+                part.len() / 16
+            });
+            mine.sum::<usize>()
+        });
+        drop(slices);
+        let (most, least) = (totals.iter().max().unwrap(), totals.iter().min().unwrap());
+        assert!(most - least <= 1, "{totals:?}");
+        assert_eq!(totals.iter().sum::<usize>(), before);
+        assert!(data.iter().flatten().all(|element| *element == 1), "size {size}");
+    }
+}

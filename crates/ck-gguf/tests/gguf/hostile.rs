@@ -1,7 +1,7 @@
 //! Files that are wrong, cut short, or made to harm: each gives an error that says where, quickly and
 //! without memory.
 
-use crate::counting;
+use crate::ALLOCATOR;
 use crate::files::{LayerFile, RawFile, SMALL, golden, one_tensor};
 use ck_gguf::{AttentionLayer, Error, GgufFile, Place};
 use proptest::prelude::*;
@@ -13,10 +13,10 @@ fn refused(bytes: &[u8]) -> Error {
     let mut error = None;
     for _ in 0..3 {
         let start = Instant::now();
-        let (result, held) = counting::peak(|| GgufFile::parse(bytes));
+        let (result, used) = ALLOCATOR.on_this_thread(|| GgufFile::parse(bytes));
         quickest = quickest.min(start.elapsed());
         error = Some(result.expect_err("this file must not open"));
-        assert!(held < 1 << 20, "{held} bytes were held for {error:?}");
+        assert!(used.peak_bytes < 1 << 20, "{used:?} for {error:?}");
     }
     assert!(quickest < Duration::from_millis(100), "{quickest:?} for {error:?}");
     error.expect("three errors")

@@ -1,19 +1,19 @@
 //! Layers read from files: what is right, what is refused, and what each refusal says.
 
 use crate::files::{LayerFile, SMALL, golden, refusal, refused, with_layer};
-use ck_gguf::{
-    AttentionLayer, Error, GgufFile, LayerShape, MappedFile, RopePairing, TensorType, Value,
-    WeightFormat,
-};
+use ck_fused::{LayerShape, ProjectionMatrix};
+use ck_gguf::{AttentionLayer, Error, GgufFile, MappedFile, TensorType, Value};
+use ck_ops::Pairing;
+use ck_quant::Format;
 
 #[test]
 fn recordings_are_read() {
-    let smollm2 = LayerShape { embed_dim: 576, n_heads: 9, n_kv_heads: 3, head_dim: 64 };
-    let qwen2 = LayerShape { embed_dim: 896, n_heads: 14, n_kv_heads: 2, head_dim: 64 };
+    let smollm2 = LayerShape::new(576, 9, 3, 64).expect("a shape");
+    let qwen2 = LayerShape::new(896, 14, 2, 64).expect("a shape");
     let cases = [
-        ("smollm2-layer0.gguf", 0, smollm2, 1e5, 1e-5, RopePairing::Interleaved),
-        ("smollm2-layer4.gguf", 4, smollm2, 1e5, 1e-5, RopePairing::Interleaved),
-        ("qwen2-random-layer1.gguf", 1, qwen2, 1e6, 1e-6, RopePairing::SplitHalf),
+        ("smollm2-layer0.gguf", 0, smollm2, 1e5, 1e-5, Pairing::Interleaved),
+        ("smollm2-layer4.gguf", 4, smollm2, 1e5, 1e-5, Pairing::Interleaved),
+        ("qwen2-random-layer1.gguf", 1, qwen2, 1e6, 1e-6, Pairing::SplitHalf),
     ];
     for (name, number, shape, base, eps, pairing) in cases {
         // SAFETY: the recordings are part of the source, which nobody changes while tests run.
@@ -22,20 +22,21 @@ fn recordings_are_read() {
         let recorded: usize = file.metadata().require("golden.layer").expect(name);
         assert_eq!(recorded, number, "{name}");
         let layer = AttentionLayer::read(&file, number).expect(name);
-        assert_eq!(layer.shape, shape, "{name}");
-        assert_eq!(layer.norm_eps, eps, "{name}");
+        assert_eq!(layer.layer.shape(), shape, "{name}");
+        let weights = layer.layer.weights();
+        assert_eq!(weights.norm.eps, eps, "{name}");
         assert_eq!((layer.rope.base, layer.rope.rot_dim), (base, 64), "{name}");
         assert_eq!(layer.rope.pairing, pairing, "{name}");
         assert_eq!(layer.warnings, [], "{name}");
-        for projection in [&layer.q, &layer.k, &layer.o] {
-            assert_eq!(projection.weight.format, WeightFormat::Q5_0, "{name}");
+        for projection in [&weights.q, &weights.k, &weights.o] {
+            assert_eq!(projection.weights().format(), Format::Q5_0, "{name}");
         }
-        assert_eq!(layer.v.weight.format, WeightFormat::Q8_0, "{name}");
-        let has_bias = pairing == RopePairing::SplitHalf;
-        for projection in [&layer.q, &layer.k, &layer.v] {
+        assert_eq!(weights.v.weights().format(), Format::Q8_0, "{name}");
+        let has_bias = pairing == Pairing::SplitHalf;
+        for projection in [&weights.q, &weights.k, &weights.v] {
             assert_eq!(projection.bias.is_some(), has_bias, "{name}");
         }
-        assert!(layer.o.bias.is_none(), "{name}");
+        assert!(weights.o.bias.is_none(), "{name}");
         let other = AttentionLayer::read(&file, number + 1).expect_err("there is one layer");
         let missing = format!("blk.{}.attn_k.weight", number + 1);
         assert_error!(other, Error::MissingTensor { .. }, &missing);
@@ -49,10 +50,16 @@ fn weights_are_the_bytes_of_the_file() {
     let bytes = unsafe { MappedFile::open(mapped) }.expect("the recording");
     let file = GgufFile::parse(&bytes).expect("the recording");
     let layer = AttentionLayer::read(&file, 0).expect("the layer");
-    let weight = layer.k.weight;
-    assert_eq!((weight.name, weight.rows, weight.cols), ("blk.0.attn_k.weight", 192, 576));
-    assert!(bytes.as_ptr_range().contains(&weight.bytes.as_ptr()), "a copy, not the mapped file");
-    assert_eq!(weight.bytes.len(), 192 * 576 / 32 * 22);
+    let ProjectionMatrix::Rows(weights) = layer.layer.weights().k.matrix else {
+        panic!("a layer from a file is not packed");
+    };
+    assert_eq!((weights.rows(), weights.columns()), (192, 576));
+    let tensor = file.tensor("blk.0.attn_k.weight").expect("the tensor");
+    assert_eq!(weights.bytes().as_ptr_range(), tensor.bytes().as_ptr_range(), "a copy");
+    assert!(
+        bytes.as_ptr_range().contains(&weights.bytes().as_ptr()),
+        "a copy, not the mapped file"
+    );
 }
 
 #[test]
@@ -76,7 +83,7 @@ fn the_epsilon_is_that_of_the_file() {
     {
         let mut file = LayerFile::new("qwen2", SMALL);
         file.set(KEY, value);
-        with_layer(&file, |layer| assert_eq!(layer.norm_eps, expected));
+        with_layer(&file, |layer| assert_eq!(layer.layer.weights().norm.eps, expected));
     }
 }
 
@@ -97,12 +104,12 @@ fn heads_divide_evenly() {
     assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight");
     let mut file = LayerFile::new("qwen2", (96, 4, 4, 32));
     file.remove_key(KV_HEADS);
-    with_layer(&file, |layer| assert_eq!(layer.shape.n_kv_heads, 4));
+    with_layer(&file, |layer| assert_eq!(layer.layer.shape().n_kv_heads(), 4));
 
     let error = refused(|file| file.set(KV_HEADS, Value::String("two")));
     assert_error!(error, Error::BadValue { .. }, KV_HEADS, "string \"two\"", "integer");
     let error = refused(|file| file.set(HEADS, Value::U64(1 << 62)));
-    assert_error!(error, Error::BadValue { .. } | Error::BadShape { .. }, "head");
+    assert_error!(error, Error::Layer { .. } | Error::BadShape { .. }, "head");
 }
 
 #[test]
@@ -110,10 +117,10 @@ fn the_head_dimension_comes_from_the_keys() {
     const KEY_LENGTH: &str = "qwen2.attention.key_length";
     const VALUE_LENGTH: &str = "qwen2.attention.value_length";
     let mut file = LayerFile::new("qwen2", SMALL);
-    with_layer(&file, |layer| assert_eq!(layer.shape.head_dim, 32));
+    with_layer(&file, |layer| assert_eq!(layer.layer.shape().head_dim(), 32));
     file.set(KEY_LENGTH, Value::U32(32));
     file.set(VALUE_LENGTH, Value::U32(32));
-    with_layer(&file, |layer| assert_eq!(layer.shape.head_dim, 32));
+    with_layer(&file, |layer| assert_eq!(layer.layer.shape().head_dim(), 32));
 
     let error = refused(|file| file.set(KEY_LENGTH, Value::U32(64)));
     assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight", "[96, 256]");

@@ -1,5 +1,10 @@
 //! Everything that is tested through the public interface, in one program.
 
+use ck_testing::alloc::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator::new();
+
 /// Asserts that an error is of a kind, and that its text has the given parts.
 macro_rules! assert_error {
     ($error:expr, $kind:pat, $($part:expr),+) => {{
@@ -10,7 +15,6 @@ macro_rules! assert_error {
     }};
 }
 
-mod counting;
 mod files;
 mod hostile;
 mod layers;

@@ -1,7 +1,8 @@
 //! The rotation of a layer, and attentions that are another than the plain one.
 
 use crate::files::{LayerFile, SMALL, refusal, refused, with_layer};
-use ck_gguf::{Error, RopePairing, Value, Warning};
+use ck_gguf::{Error, Value, Warning};
+use ck_ops::Pairing;
 
 // Case B57.
 #[test]
@@ -62,7 +63,7 @@ fn the_rotary_width_fits_the_head() {
     const KEY: &str = "llama.rope.dimension_count";
     let mut file = LayerFile::new("llama", SMALL);
     with_layer(&file, |layer| {
-        assert_eq!((layer.rope.rot_dim, layer.rope.pairing), (32, RopePairing::Interleaved));
+        assert_eq!((layer.rope.rot_dim, layer.rope.pairing), (32, Pairing::Interleaved));
     });
     file.set(KEY, Value::U32(8));
     with_layer(&file, |layer| assert_eq!(layer.rope.rot_dim, 8));

@@ -1,7 +1,8 @@
 //! Weights and biases of a layer: formats, dimensions, values.
 
 use crate::files::{LayerFile, SMALL, refusal, refused, with_layer};
-use ck_gguf::{AttentionLayer, Error, GgufFile, TensorType, WeightFormat};
+use ck_gguf::{AttentionLayer, Error, GgufFile, TensorType};
+use ck_quant::{Format, Isa, QuantizedVector};
 
 // Case B03 (c).
 #[test]
@@ -17,8 +18,9 @@ fn scales_are_finite() {
     for name in q5_0.into_iter().chain(["blk.0.attn_v.weight"]) {
         for bits in [0x7C00, 0x7E00, 0xFC00, 0x7C01, 0xFFFF] {
             let error = refusal(&with(name, 7, bits));
-            let expected = format!("{bits:#06x} in block 7");
-            assert_error!(error, Error::NonFiniteScale { block: 7, .. }, name, &expected);
+            let per_row = if name == q5_0[2] { 4 } else { 3 };
+            let expected = format!("row {}, block {}", 7 / per_row, 7 % per_row);
+            assert_error!(error, Error::NonFiniteScale { .. }, name, &expected);
         }
         for bits in [0x7BFF, 0xFBFF, 0, 0x8000, 0x03FF] {
             with_layer(&with(name, 7, bits), |_| ());
@@ -26,7 +28,7 @@ fn scales_are_finite() {
     }
     let last = 64 * 96 / 32 - 1;
     let error = refusal(&with("blk.0.attn_v.weight", last, 0x7C00));
-    assert_error!(error, Error::NonFiniteScale { .. }, &format!("block {last}"));
+    assert_error!(error, Error::NonFiniteScale { row: 63, block: 2, .. }, "row 63, block 2");
 }
 
 #[test]
@@ -49,16 +51,20 @@ fn norms_and_biases_are_finite() {
 #[test]
 fn biases_come_together_and_fit() {
     let mut file = LayerFile::new("qwen2", SMALL);
-    with_layer(&file, |layer| assert!(layer.q.bias.is_none() && layer.o.bias.is_none()));
+    with_layer(&file, |layer| {
+        assert!(layer.layer.weights().q.bias.is_none() && layer.layer.weights().o.bias.is_none())
+    });
     file.add_biases();
     with_layer(&file, |layer| {
-        assert_eq!(layer.q.bias, Some(vec![0.25; 128]));
-        assert_eq!(layer.k.bias, Some(vec![0.5; 64]));
-        assert_eq!(layer.v.bias, Some(vec![0.75; 64]));
-        assert_eq!(layer.o.bias, None);
+        assert_eq!(layer.layer.weights().q.bias.as_deref(), Some(&vec![0.25; 128][..]));
+        assert_eq!(layer.layer.weights().k.bias.as_deref(), Some(&vec![0.5; 64][..]));
+        assert_eq!(layer.layer.weights().v.bias.as_deref(), Some(&vec![0.75; 64][..]));
+        assert_eq!(layer.layer.weights().o.bias, None);
     });
     file.add_f32("blk.0.attn_output.bias", &[1.0; 96]);
-    with_layer(&file, |layer| assert_eq!(layer.o.bias, Some(vec![1.0; 96])));
+    with_layer(&file, |layer| {
+        assert_eq!(layer.layer.weights().o.bias.as_deref(), Some(&vec![1.0; 96][..]))
+    });
 
     let names = ["blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"];
     for present in 1..7_u32 {
@@ -96,9 +102,10 @@ fn every_tensor_has_its_own_type() {
     let parsed = GgufFile::parse(&bytes).expect("the file opens");
     let formats = |number| {
         let layer = AttentionLayer::read(&parsed, number).expect("the layer");
-        [layer.q, layer.k, layer.v, layer.o].map(|projection| projection.weight.format)
+        let weights = layer.layer.weights();
+        [&weights.q, &weights.k, &weights.v, &weights.o].map(|part| part.weights().format())
     };
-    use WeightFormat::{Q5_0, Q8_0};
+    use Format::{Q5_0, Q8_0};
     assert_eq!(formats(0), [Q5_0, Q8_0, Q5_0, Q5_0]);
     assert_eq!(formats(1), [Q5_0, Q5_0, Q8_0, Q5_0]);
 }
@@ -134,19 +141,6 @@ fn other_types_are_refused() {
     assert_error!(error, Error::UnsupportedType { number: 8, .. }, BIAS, "8 (Q8_0)", "F32");
 }
 
-/// Decodes block `block` of Q5_0 bytes whose scale is 1, from the definition.
-fn q5_0_values(bytes: &[u8], block: usize) -> Vec<i32> {
-    let block = &bytes[block * 22..][..22];
-    assert_eq!(block[..2], 0x3C00_u16.to_le_bytes());
-    let high = u32::from_le_bytes([block[2], block[3], block[4], block[5]]);
-    let nibble = |index: usize| {
-        let byte = block[6 + index % 16];
-        if index < 16 { byte & 15 } else { byte >> 4 }
-    };
-    let quant = |index: usize| i32::from(nibble(index)) | ((high >> index & 1) as i32) << 4;
-    (0..32).map(|index| quant(index) - 16).collect()
-}
-
 // Case B54, case B52 (one dimension where two are needed).
 #[test]
 fn the_first_dimension_is_the_row_length() {
@@ -161,12 +155,14 @@ fn the_first_dimension_is_the_row_length() {
         }
     }
     with_layer(&file, |layer| {
-        let weight = layer.k.weight;
-        assert_eq!((weight.rows, weight.cols, weight.bytes.len()), (128, 896, 78_848));
-        for row in 0..weight.rows {
-            let blocks = row * 28..(row + 1) * 28;
-            let sum: i32 = blocks.flat_map(|block| q5_0_values(weight.bytes, block)).sum();
-            assert_eq!(127 * sum, 113_792 * (row as i32 % 15 + 1), "row {row}");
+        let weights = layer.layer.weights().k.weights();
+        assert_eq!((weights.rows(), weights.columns()), (128, 896));
+        let mut activations = QuantizedVector::zeros(896).expect("whole blocks");
+        activations.quantize(Isa::Scalar, &[127.0; 896]).expect("finite");
+        let mut y = [f32::NAN; 128];
+        weights.gemv(Isa::Scalar, &activations, 0..128, &mut y).expect("lengths that fit");
+        for (row, y) in y.into_iter().enumerate() {
+            assert_eq!(y, (113_792 * (row % 15 + 1)) as f32, "row {row}");
         }
     });
     file.tensor(K).dims = vec![128, 896];

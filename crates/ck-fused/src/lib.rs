@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod error;
+mod layer;
+mod phase;
+mod runner;
+mod scratch;
+mod shape;
+mod stack;
+mod stages;
+mod step;
+mod strategy;
+mod units;
+mod weights;
+
+pub use call::Context;
+pub use error::LayerError;
+pub use layer::DecodeLayer;
+pub use runner::Runner;
+pub use scratch::Scratch;
+pub use shape::LayerShape;
+pub use stack::{StackContext, StackScratch, decode_stack};
+pub use stages::{Qkv, Stages};
+pub use strategy::{Strategy, UnknownStrategy};
+pub use weights::{LayerWeights, Norm, Projection, ProjectionMatrix};

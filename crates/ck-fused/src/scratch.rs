@@ -1,0 +1,202 @@
+//! The memory that a call works in.
+
+use crate::step::Step;
+use crate::{LayerError, LayerShape};
+use ck_ops::{AttendScratch, CacheElement, NewPosition, partial_len};
+use ck_quant::{BLOCK_LEN, QuantizedVector};
+use ck_threadpool::SharedSlice;
+use std::ops::Range;
+
+/// Everything that a call writes before it commits, allocated once and used again for every token and
+/// for every layer of the same shape.
+#[derive(Debug)]
+pub struct Scratch<E: CacheElement> {
+    shape: LayerShape,
+    positions: usize,
+    /// What every member of the team has for itself.
+    pub(crate) members: Vec<Member<E>>,
+    /// Q, K and V, one after the other, not rotated.
+    pub(crate) qkv: Vec<f32>,
+    /// A partial result for every query head and chunk of the context.
+    partials: Vec<f32>,
+    /// What the heads found, before the O projection.
+    pub(crate) attn: Vec<f32>,
+    /// The result, before it is committed.
+    pub(crate) output: Vec<f32>,
+    /// The integer dot products of the O projection, for the strategy that has no barrier.
+    pub(crate) dots: Vec<i32>,
+}
+
+/// What one member of a team works in alone.
+#[derive(Debug)]
+pub(crate) struct Member<E: CacheElement> {
+    /// The normalized input.
+    pub(crate) normed: Vec<f32>,
+    /// The same, quantized.
+    pub(crate) activations: QuantizedVector,
+    /// Queries, rotated; those of the heads that the member needs.
+    pub(crate) q: Vec<f32>,
+    /// Keys, rotated, and values.
+    pub(crate) kv: Vec<f32>,
+    /// The new row of the cache, complete in every member.
+    pub(crate) new: NewPosition<E>,
+    pub(crate) attend: AttendScratch,
+    /// The heads' results; those that the member needs.
+    pub(crate) attn: Vec<f32>,
+    /// The same, quantized.
+    pub(crate) attn_activations: QuantizedVector,
+}
+
+/// The scratch as one dispatch shares it.
+pub(crate) struct Shared<'s, E: CacheElement> {
+    pub(crate) members: SharedSlice<'s, Member<E>>,
+    pub(crate) q: SharedSlice<'s, f32>,
+    pub(crate) k: SharedSlice<'s, f32>,
+    pub(crate) v: SharedSlice<'s, f32>,
+    /// Partial results of all chunks but the last: the first elements, as many as there are.
+    pub(crate) full: SharedSlice<'s, f32>,
+    /// Partial results of the last chunk.
+    pub(crate) last: SharedSlice<'s, f32>,
+    pub(crate) attn: SharedSlice<'s, f32>,
+    pub(crate) output: SharedSlice<'s, f32>,
+}
+
+/// Rows that are shared out together: those of a panel.
+pub(crate) const PANEL_ROWS: usize = 16;
+
+impl<E: CacheElement> Scratch<E> {
+    /// Scratch for layers of this shape and contexts of up to `positions` positions, for a team of one.
+    ///
+    /// # Errors
+    ///
+    /// A shape that a cache of this element type cannot hold; sizes that no memory holds.
+    pub fn new(shape: LayerShape, positions: usize) -> Result<Self, LayerError> {
+        Self::for_team(shape, positions, 1)
+    }
+
+    /// Scratch for a team of up to `team` members.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); a team without members.
+    pub fn for_team(shape: LayerShape, positions: usize, team: usize) -> Result<Self, LayerError> {
+        if team == 0 {
+            return Err(LayerError::Zero { what: "a team" });
+        }
+        let chunks = positions.div_ceil(ck_ops::CHUNK).max(1);
+        let partials = partial_len(shape.head_dim())
+            .checked_mul(shape.n_heads())
+            .and_then(|len| len.checked_mul(chunks))
+            .ok_or(LayerError::TooLarge { what: "heads times chunks of the context" })?;
+        let dots = (shape.q_dim() / BLOCK_LEN)
+            .checked_mul(shape.embed_dim())
+            .ok_or(LayerError::TooLarge { what: "embed_dim * n_heads * head_dim / 32" })?;
+        let members = (0..team).map(|_| Member::new(shape)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            shape,
+            positions,
+            members,
+            qkv: zeros(shape.qkv_dim())?,
+            partials: zeros(partials)?,
+            attn: zeros(shape.q_dim())?,
+            output: zeros(shape.embed_dim())?,
+            dots: zeros(dots)?,
+        })
+    }
+
+    /// The shape that it was made for.
+    #[must_use]
+    pub const fn shape(&self) -> LayerShape {
+        self.shape
+    }
+
+    /// The longest context that it was made for.
+    #[must_use]
+    pub const fn positions(&self) -> usize {
+        self.positions
+    }
+
+    /// The largest team that it was made for.
+    #[must_use]
+    pub fn team(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Shares the scratch among the members of one dispatch.
+    pub(crate) fn share(&mut self) -> Shared<'_, E> {
+        let shape = self.shape;
+        let (q, kv) = self.qkv.split_at_mut(shape.q_dim());
+        let (k, v) = kv.split_at_mut(shape.kv_dim());
+        let panels = |rows: usize| rows.div_ceil(PANEL_ROWS);
+        let after_q = panels(shape.q_dim());
+        let after_k = after_q + panels(shape.kv_dim());
+        let len = partial_len(shape.head_dim());
+        let (last, full) = self.partials.split_at_mut(shape.n_heads() * len);
+        Shared {
+            members: SharedSlice::new(&mut self.members),
+            q: SharedSlice::in_blocks(q, PANEL_ROWS),
+            k: SharedSlice::in_blocks(k, PANEL_ROWS).dealt_after(after_q),
+            v: SharedSlice::in_blocks(v, PANEL_ROWS).dealt_after(after_k),
+            full: SharedSlice::in_blocks(full, len),
+            last: SharedSlice::in_blocks(last, len),
+            attn: SharedSlice::in_blocks(&mut self.attn, shape.head_dim()),
+            output: SharedSlice::in_blocks(&mut self.output, PANEL_ROWS),
+        }
+    }
+}
+
+impl<E: CacheElement> Member<E> {
+    fn new(shape: LayerShape) -> Result<Self, LayerError> {
+        Ok(Self {
+            normed: zeros(shape.embed_dim())?,
+            activations: QuantizedVector::zeros(shape.embed_dim())?,
+            q: zeros(shape.q_dim())?,
+            kv: zeros(2 * shape.kv_dim())?,
+            new: NewPosition::new(shape.cache()?)?,
+            attend: AttendScratch::new(&shape.attention()?)?,
+            attn: zeros(shape.q_dim())?,
+            attn_activations: QuantizedVector::zeros(shape.q_dim())?,
+        })
+    }
+
+    /// Rotates `k`, and rounds it and `v` to the cache's type.
+    pub(crate) fn set_new(
+        &mut self,
+        step: Step<'_, E>,
+        k: &[f32],
+        v: &[f32],
+    ) -> Result<(), LayerError> {
+        self.rotate_keys(step, k)?;
+        self.new.set(step.isa, &self.kv[..k.len()], v)?;
+        Ok(())
+    }
+
+    /// Copies the keys of all KV heads and rotates them.
+    pub(crate) fn rotate_keys(&mut self, step: Step<'_, E>, k: &[f32]) -> Result<(), LayerError> {
+        let rotated = &mut self.kv[..k.len()];
+        rotated.copy_from_slice(k);
+        step.rotate(rotated)
+    }
+
+    /// Copies the queries of `heads` out of `q`, which has those of all heads, and rotates them.
+    pub(crate) fn rotate_queries(
+        &mut self,
+        step: Step<'_, E>,
+        q: &[f32],
+        heads: Range<usize>,
+    ) -> Result<(), LayerError> {
+        let head_dim = step.layer.shape().head_dim();
+        let elements = heads.start * head_dim..heads.end * head_dim;
+        let rotated = &mut self.q[elements.clone()];
+        rotated.copy_from_slice(&q[elements]);
+        step.rotate(rotated)
+    }
+}
+
+/// `len` zeros, of which untouched pages take no memory.
+fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>, LayerError> {
+    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
+        return Err(LayerError::TooLarge { what: "the scratch" });
+    }
+    Ok(vec![T::default(); len])
+}

@@ -1,0 +1,133 @@
+//! How attention is cut into units, and how a run of units becomes pieces that are served together.
+
+use ck_ops::WorkItem;
+use std::ops::Range;
+
+/// The units of some chunks: one query head over one chunk each.
+///
+/// They are numbered KV head by KV head, within one by chunk, within a chunk by query head. Neighbours so
+/// share keys and values as far as possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Units {
+    n_heads: usize,
+    /// Query heads of one KV head.
+    group: usize,
+    first_chunk: usize,
+    n_chunks: usize,
+}
+
+impl Units {
+    /// The units of `chunks` for all query heads, `group` of which share a KV head.
+    pub(crate) fn new(n_heads: usize, group: usize, chunks: Range<usize>) -> Self {
+        Self { n_heads, group, first_chunk: chunks.start, n_chunks: chunks.len() }
+    }
+
+    /// Over how many chunks they are.
+    pub(crate) fn n_chunks(self) -> usize {
+        self.n_chunks
+    }
+
+    /// How many there are.
+    pub(crate) fn count(self) -> usize {
+        self.n_heads * self.n_chunks
+    }
+
+    /// The unit of a query head and one of the chunks, counted from the first of these chunks.
+    pub(crate) fn number(self, head: usize, chunk: usize) -> usize {
+        let (kv_head, within) = (head / self.group, head % self.group);
+        (kv_head * self.n_chunks + chunk) * self.group + within
+    }
+
+    /// The query heads that a run of units needs; perhaps some more, so that they are one range.
+    pub(crate) fn heads(self, units: Range<usize>) -> Range<usize> {
+        if units.is_empty() {
+            return 0..0;
+        }
+        let (first, last) = (self.piece(units.start), self.piece(units.end - 1));
+        let group = |piece: WorkItem| piece.first_head / self.group;
+        let in_one_chunk = group(first) == group(last) && first.chunk == last.chunk;
+        if in_one_chunk || self.n_chunks == 1 {
+            first.first_head..last.first_head + 1
+        } else {
+            group(first) * self.group..(group(last) + 1) * self.group
+        }
+    }
+
+    /// A run of units as pieces: the units of one KV head and chunk together.
+    pub(crate) fn pieces(self, units: Range<usize>) -> impl Iterator<Item = WorkItem> {
+        let mut next = units.start;
+        std::iter::from_fn(move || {
+            if next >= units.end {
+                return None;
+            }
+            let mut piece = self.piece(next);
+            let end = (next - next % self.group + self.group).min(units.end);
+            piece.n_heads = end - next;
+            next = end;
+            Some(piece)
+        })
+    }
+
+    /// One unit.
+    fn piece(self, unit: usize) -> WorkItem {
+        let (row, within) = (unit / self.group, unit % self.group);
+        let (kv_head, chunk) = (row / self.n_chunks, row % self.n_chunks);
+        WorkItem {
+            first_head: kv_head * self.group + within,
+            n_heads: 1,
+            chunk: self.first_chunk + chunk,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every (head, chunk) of a run, one by one, out of its pieces.
+    fn covered(units: Units, run: Range<usize>) -> Vec<(usize, usize)> {
+        let pieces = units.pieces(run);
+        pieces.flat_map(|piece| piece.heads().map(move |head| (head, piece.chunk))).collect()
+    }
+
+    #[test]
+    fn the_pieces_of_all_shares_are_all_units_in_order() {
+        for (n_heads, n_kv_heads) in [(14, 2), (9, 3), (32, 8), (8, 8), (11, 1)] {
+            for chunks in [0..1, 0..5, 3..4, 7..7] {
+                let units = Units::new(n_heads, n_heads / n_kv_heads, chunks.clone());
+                let all = covered(units, 0..units.count());
+                for (number, (head, chunk)) in all.iter().enumerate() {
+                    assert_eq!(units.number(*head, chunk - chunks.start), number);
+                }
+                assert_eq!(all.len(), n_heads * chunks.len());
+                for cut in 0..=units.count() {
+                    let mut parts = covered(units, 0..cut);
+                    parts.extend(covered(units, cut..units.count()));
+                    assert_eq!(parts, all, "cut at {cut}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_heads_of_a_run_are_among_those_that_are_rotated_for_it() {
+        let units = Units::new(14, 7, 0..3);
+        for start in 0..units.count() {
+            for end in start..=units.count() {
+                let heads = units.heads(start..end);
+                let needed = covered(units, start..end);
+                assert!(needed.iter().all(|(head, _)| heads.contains(head)), "{start}..{end}");
+                assert!(heads.end <= 14);
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_stays_within_one_kv_head_and_chunk() {
+        let units = Units::new(9, 3, 2..5);
+        for piece in units.pieces(1..units.count() - 1) {
+            assert!(piece.n_heads <= 3 - piece.first_head % 3);
+            assert!((2..5).contains(&piece.chunk));
+        }
+    }
+}

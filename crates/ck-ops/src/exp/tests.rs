@@ -1,0 +1,111 @@
+//! The exponential and the tangent against `f64`, in ulps.
+
+use super::{EXP_ULPS, TANH_ULPS, exp, tanh};
+use std::ops::Range;
+
+/// The distance of `got` from `exact` in units of the last place of `exact` as an f32.
+fn ulps(got: f32, exact: f64) -> f64 {
+    let magnitude = exact.abs().max(f64::from(f32::MIN_POSITIVE));
+    let exponent = ((magnitude.to_bits() >> 52) as i32) - 1023;
+    (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
+}
+
+/// The worst error of `function` in ulps over every `step`-th pattern of `bits`, with both signs, and where.
+fn worst(
+    bits: Range<u32>,
+    step: usize,
+    function: fn(f32) -> f32,
+    exact: fn(f64) -> f64,
+) -> (f64, f32) {
+    let mut worst = (0.0, 0.0);
+    for x in bits.step_by(step).flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)]) {
+        let truth = exact(f64::from(x));
+        let got = function(x);
+        if x.is_nan() {
+            assert!(got.is_nan(), "of NaN: {got}");
+        } else if truth.abs() > f64::from(f32::MAX) {
+            // Beyond the range; within an ulp of f32::MAX either answer is a rounding.
+            assert!(got == f32::INFINITY || ulps(got, truth) < 1.0, "of {x:e}: {got:e}");
+        } else {
+            let error = ulps(got, truth);
+            if error.is_nan() || error > worst.0 {
+                worst = (error, x);
+            }
+        }
+    }
+    worst
+}
+
+/// Every pattern, by a prime stride, so that all low bits of the mantissa occur.
+#[test]
+fn exp_and_tanh_are_within_their_bounds() {
+    let (error, x) = worst(0..1 << 31, 1009, exp, libm::exp);
+    assert!(error <= EXP_ULPS, "exp: {error} ulp at {x:e}");
+    let (error, x) = worst(0..1 << 31, 1009, tanh, libm::tanh);
+    assert!(error <= TANH_ULPS, "tanh: {error} ulp at {x:e}");
+}
+
+/// Patterns of the magnitudes from 2^-26 to 105: all for which `exp` is anything but 1, zero and infinite.
+const EXP_IS_NOT_TRIVIAL: Range<u32> = 0x3280_0000..0x42d2_0000;
+
+#[test]
+#[ignore = "half a billion inputs: a minute"]
+fn exp_is_within_its_bound_for_every_input() {
+    let (error, x) = worst(EXP_IS_NOT_TRIVIAL, 1, exp, libm::exp);
+    println!("exp: {error} ulp at {x:e}");
+    assert!(error <= EXP_ULPS);
+}
+
+/// Patterns of the magnitudes from 2^-14, below which `tanh(x)` is within a sixteenth of an ulp of `x`, to 10.
+const TANH_IS_NOT_TRIVIAL: Range<u32> = 0x3880_0000..0x4120_0000;
+
+#[test]
+#[ignore = "an eighth of a billion inputs: a minute"]
+fn tanh_is_within_its_bound_for_every_input() {
+    let (error, x) = worst(TANH_IS_NOT_TRIVIAL, 1, tanh, libm::tanh);
+    println!("tanh: {error} ulp at {x:e}");
+    assert!(error <= TANH_ULPS);
+}
+
+#[test]
+fn exp_of_special_values() {
+    let smallest = f32::from_bits(1);
+    for (x, expected) in [
+        (0.0, 1.0),
+        (-0.0, 1.0),
+        (smallest, 1.0),
+        (-smallest, 1.0),
+        (f32::INFINITY, f32::INFINITY),
+        (f32::NEG_INFINITY, 0.0),
+        (f32::MAX, f32::INFINITY),
+        (f32::MIN, 0.0),
+        (88.722_84, f32::INFINITY),
+        (-103.973, 0.0),
+        (-103.971, smallest),
+        (-103.278_93, smallest),
+        (-104.0, 0.0),
+    ] {
+        assert_eq!(exp(x).to_bits(), f32::to_bits(expected), "exp({x:e}) = {:e}", exp(x));
+    }
+    assert!(exp(88.722_83).is_finite());
+    assert!(exp(f32::NAN).is_nan() && exp(-f32::NAN).is_nan());
+}
+
+#[test]
+fn tanh_of_special_values() {
+    let smallest = f32::from_bits(1);
+    for (x, expected) in
+        [(0.0, 0.0), (smallest, smallest), (f32::INFINITY, 1.0), (f32::MAX, 1.0), (20.0, 1.0)]
+    {
+        assert_eq!(tanh(x).to_bits(), f32::to_bits(expected), "tanh({x:e})");
+        assert_eq!(tanh(-x).to_bits(), f32::to_bits(-expected), "tanh(-{x:e})");
+    }
+    assert!(tanh(f32::NAN).is_nan());
+}
+
+#[test]
+fn the_ulp_measure_sees_one_bit() {
+    let next = f32::from_bits(1f32.to_bits() + 1);
+    assert_eq!(ulps(next, 1.0), 1.0);
+    assert_eq!(ulps(f32::from_bits(3), f64::from(f32::from_bits(1))), 2.0);
+}

@@ -1,0 +1,92 @@
+//! What a query attends to.
+
+use super::Attention;
+use super::visible::Visible;
+use crate::kv_cache::HeadSegment;
+use crate::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError};
+
+/// The cached positions and, after them, the new one.
+pub struct Context<'a, E> {
+    cache: &'a KvCache<E>,
+    new: Option<&'a NewPosition<E>>,
+}
+
+// Not derived: that would ask for `E: Clone`, which a pair of references does not need.
+impl<E> Clone for Context<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Context<'_, E> {}
+
+impl<'a, E: CacheElement> Context<'a, E> {
+    /// Everything in `cache`, then `new`, which is not in it yet. Without `new` the query is that of the
+    /// newest cached position.
+    ///
+    /// # Errors
+    ///
+    /// [`OpError::Shape`] if the two do not have the same heads.
+    pub fn new(cache: &'a KvCache<E>, new: Option<&'a NewPosition<E>>) -> Result<Self, OpError> {
+        if let Some(new) = new {
+            cache.shape().check_same("new position", new.shape())?;
+        }
+        Ok(Self { cache, new })
+    }
+
+    /// How many positions there are, the new one among them.
+    #[must_use]
+    pub fn positions(self) -> usize {
+        self.cache.len() + usize::from(self.new.is_some())
+    }
+
+    /// KV heads and head dimension.
+    #[must_use]
+    pub fn shape(self) -> CacheShape {
+        self.cache.shape()
+    }
+
+    /// One KV head's part of the cache's chunk `number`, which has visible positions.
+    pub(super) fn chunk(
+        self,
+        attention: &Attention,
+        kv_head: usize,
+        number: usize,
+    ) -> ChunkView<'a, E> {
+        let stored = self.cache.len().saturating_sub(number * CHUNK).min(CHUNK);
+        let is_last = self.positions().div_ceil(CHUNK) == number + 1;
+        ChunkView {
+            head_dim: attention.head_dim(),
+            scale: attention.scale(),
+            soft_cap: attention.soft_cap(),
+            visible: attention.visible(number, self.positions()),
+            cached: (stored > 0).then(|| self.cache.segment(number, kv_head)),
+            new: self.new.filter(|_| is_last).map(|new| (stored, new.head(kv_head))),
+        }
+    }
+}
+
+/// Everything that the query heads of one KV head need to attend to one chunk. Positions count from the chunk's
+/// start.
+pub(super) struct ChunkView<'a, E> {
+    pub(super) head_dim: usize,
+    pub(super) scale: f32,
+    pub(super) soft_cap: Option<f32>,
+    /// What is attended to. The new position, which comes last, always is.
+    pub(super) visible: Visible,
+    /// The cached positions, if the chunk has any.
+    pub(super) cached: Option<HeadSegment<'a, E>>,
+    /// The new position, if it is in this chunk, and its place.
+    pub(super) new: Option<(usize, HeadSegment<'a, E>)>,
+}
+
+impl<'a, E: CacheElement> ChunkView<'a, E> {
+    /// Where the position at `index` is: a segment and the index within it.
+    pub(super) fn segment_of(&self, index: usize) -> (HeadSegment<'a, E>, usize) {
+        match (self.new, self.cached) {
+            (Some((place, new)), _) if index == place => (new, 0),
+            (_, Some(cached)) => (cached, index),
+            _ => unreachable!("a chunk without cached positions has only the new one"),
+        }
+    }
+}

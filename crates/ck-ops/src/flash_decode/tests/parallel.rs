@@ -1,0 +1,125 @@
+//! Whoever computes which piece, in which order: the same bits.
+
+use super::{Sample, attention, windows, with_window};
+use crate::flash_decode::{Attention, HEADS_PER_ITEM, WorkItem, attend_chunk, merge, partial_len};
+use crate::{AttendScratch, CHUNK, Context};
+use ck_isa::Isa;
+use ck_testing::compare::assert_bits_eq;
+use ck_testing::generate::{Values, sizes};
+
+const ISA: Isa = Isa::Scalar;
+
+/// Computes every item by itself, the last first, and merges.
+fn by_items(sample: &Sample) -> Vec<f32> {
+    let attention = &sample.attention;
+    let (cache, new) = sample.stored::<f32>(ISA);
+    let context = Context::new(&cache, Some(&new)).unwrap();
+    let positions = context.positions();
+    let head_dim = attention.head_dim();
+    let mut partials = vec![f32::NAN; attention.partials_len(positions)];
+    for index in (0..attention.n_items(positions)).rev() {
+        let mut scratch = AttendScratch::new(attention).unwrap();
+        let item = attention.item(index, positions);
+        let place = attention.partials_start(index, positions)
+            ..attention.partials_start(index + 1, positions);
+        let heads = item.heads();
+        let q = &sample.q[heads.start * head_dim..heads.end * head_dim];
+        let partials = &mut partials[place];
+        attend_chunk(ISA, attention, context, item, q, &mut scratch, partials).unwrap();
+    }
+    let mut scratch = AttendScratch::new(attention).unwrap();
+    let mut out = vec![f32::NAN; sample.q.len()];
+    for (head, out) in out.chunks_exact_mut(head_dim).enumerate() {
+        let partials = attention.head_partials(&partials, head, positions);
+        merge(ISA, head_dim, partials, &mut scratch, out).unwrap();
+    }
+    out
+}
+
+#[test]
+fn items_in_any_order_give_the_bits_of_the_serial_call() {
+    for (heads, kv_heads) in sizes::HEAD_COUNTS.into_iter().chain([(20, 1), (36, 2), (17, 1)]) {
+        for positions in [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5] {
+            let sample = Sample::new(attention(heads, kv_heads, 6), positions, Values::Normal, 1);
+            let serial = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap();
+            assert_bits_eq(&format!("{heads} on {kv_heads}"), &by_items(&sample), &serial);
+        }
+    }
+    for window in windows() {
+        let attention = with_window(attention(4, 2, 6), window);
+        let sample = Sample::new(attention, 4 * CHUNK + 9, Values::Normal, 2);
+        let serial = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap();
+        assert_bits_eq(&format!("{window:?}"), &by_items(&sample), &serial);
+    }
+}
+
+// Fault 1 of the original: a thread's part of the heads.
+#[test]
+fn any_part_of_a_groups_heads_gives_the_same_partials() {
+    let sample = Sample::new(attention(30, 2, 10), CHUNK + 20, Values::Normal, 3);
+    let (cache, new) = sample.stored::<f32>(ISA);
+    let context = Context::new(&cache, Some(&new)).unwrap();
+    let mut scratch = AttendScratch::new(&sample.attention).unwrap();
+    let mut attend = |first_head, n_heads, chunk| {
+        let mut partials = vec![0.0; n_heads * partial_len(10)];
+        let q = &sample.q[first_head * 10..][..n_heads * 10];
+        let item = WorkItem { first_head, n_heads, chunk };
+        attend_chunk(ISA, &sample.attention, context, item, q, &mut scratch, &mut partials)
+            .unwrap();
+        partials
+    };
+    for chunk in 0..2 {
+        for kv_head in 0..2 {
+            let whole = attend(15 * kv_head, 15, chunk);
+            for first in 0..15 {
+                for n in 1..=15 - first {
+                    let part = attend(15 * kv_head + first, n, chunk);
+                    let expected = &whole[first * partial_len(10)..][..part.len()];
+                    assert_bits_eq("part", &part, expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn items_cover_every_head_and_visible_chunk_once() {
+    for (heads, kv_heads) in [(14, 2), (9, 3), (20, 1), (17, 1), (64, 2), (1, 1)] {
+        for window in windows() {
+            for positions in [1, CHUNK, CHUNK + 1, 5 * CHUNK + 3] {
+                let attention = with_window(attention(heads, kv_heads, 4), window);
+                check_cover(&attention, positions);
+            }
+        }
+    }
+}
+
+fn check_cover(attention: &Attention, positions: usize) {
+    let n_chunks = attention.n_chunks(positions);
+    let mut seen = vec![0; attention.n_heads() * n_chunks];
+    let mut end = 0;
+    for (index, item) in attention.items(positions).enumerate() {
+        assert_eq!(attention.check_item(item, positions), Ok(()));
+        assert!(item.n_heads <= HEADS_PER_ITEM);
+        for head in item.heads() {
+            seen[head * n_chunks + item.chunk] += 1;
+        }
+        assert_eq!(attention.partials_start(index, positions), end);
+        end += item.n_heads * partial_len(attention.head_dim());
+    }
+    assert_eq!(end, attention.partials_len(positions));
+    assert!(seen.iter().all(|&count| count == 1), "{attention:?} at {positions}");
+
+    let visible: Vec<usize> = (0..n_chunks)
+        .flat_map(|chunk| {
+            let number = attention.chunk_number(chunk, positions);
+            let visible: Vec<usize> = attention.visible(number, positions).positions().collect();
+            assert!(!visible.is_empty(), "{attention:?} at {positions}: chunk {number} is empty");
+            visible.into_iter().map(move |i| number * CHUNK + i)
+        })
+        .collect();
+    let window = attention.window().unwrap_or(positions);
+    let expected: Vec<usize> =
+        (0..positions).filter(|p| p + window >= positions || *p < attention.sinks()).collect();
+    assert_eq!(visible, expected, "{attention:?} at {positions}");
+}

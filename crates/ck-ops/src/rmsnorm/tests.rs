@@ -1,0 +1,158 @@
+//! RMSNorm against the oracle, and the cases of its kind.
+
+use super::rms_norm;
+use crate::OpError;
+use ck_isa::Isa;
+use ck_testing::generate::{Rng, Values, sizes};
+use ck_testing::{bounds, compare, oracle};
+use proptest::prelude::*;
+
+fn norm(x: &[f32], gamma: &[f32], eps: f32) -> Result<Vec<f32>, OpError> {
+    let mut out = vec![f32::NAN; x.len()];
+    rms_norm(Isa::Scalar, x, gamma, eps, &mut out)?;
+    Ok(out)
+}
+
+fn ones(n: usize) -> Vec<f32> {
+    vec![1.0; n]
+}
+
+/// Compares with the oracle on `x`; the result may come from elsewhere.
+fn check(got: &[f32], x: &[f32], gamma: &[f32], eps: f32) -> Result<(), String> {
+    let [x, gamma] = [x, gamma].map(|row| row.iter().map(|&v| f64::from(v)).collect::<Vec<_>>());
+    let exact = oracle::rmsnorm(&x, &gamma, eps).map_err(|error| format!("{error:?}"))?;
+    compare::check_within(got, &exact.values, &bounds::rmsnorm(&exact, &gamma, eps))
+}
+
+#[test]
+fn every_width_and_kind_of_value_agrees_with_the_oracle() {
+    let mut rng = Rng::new(1);
+    let mut failures = compare::Failures::default();
+    for kind in Values::ALL {
+        for n in sizes::TAILS.chain([576, 896, 1031, 4096]).filter(|&n| n > 0) {
+            let (x, gamma) = (kind.row(&mut rng, n), Values::Normal.row(&mut rng, n));
+            match norm(&x, &gamma, 1e-6) {
+                Ok(y) => failures.add(format_args!("{kind:?} {n}"), check(&y, &x, &gamma, 1e-6)),
+                Err(error) => assert!(
+                    matches!(error, OpError::MeanSquareOverflow { .. })
+                        && kind == Values::FloatExtremes,
+                    "{kind:?} {n}: {error}"
+                ),
+            }
+        }
+    }
+    failures.assert_none();
+}
+
+#[test]
+fn the_bound_sees_one_dropped_value() {
+    let x = Values::Normal.row(&mut Rng::new(2), 896);
+    let got = norm(&x, &ones(896), 1e-6).unwrap();
+    assert_eq!(check(&got, &x, &ones(896), 1e-6), Ok(()));
+    for dropped in [0, 447, 895] {
+        let mut short = x.clone();
+        short[dropped] = 0.0;
+        let mut got = norm(&short, &ones(896), 1e-6).unwrap();
+        got[dropped] = norm(&x, &ones(896), 1e-6).unwrap()[dropped];
+        assert!(check(&got, &x, &ones(896), 1e-6).is_err(), "without value {dropped}");
+    }
+}
+
+// Case B21.
+#[test]
+fn epsilon_is_the_callers() {
+    let x = vec![0.001; 896];
+    for (eps, expected) in [(1e-6, 0.5f64.sqrt()), (1e-5, 0.301_511_34)] {
+        for y in norm(&x, &ones(896), eps).unwrap() {
+            assert!((f64::from(y) - expected).abs() < 1e-7, "{y}");
+        }
+    }
+    let zeros = vec![0.0; 896];
+    assert_eq!(norm(&zeros, &ones(896), 1e-6).unwrap(), zeros);
+    assert_eq!(norm(&zeros, &ones(896), 0.0), Err(OpError::ZeroMeanSquare));
+    assert!(norm(&x, &ones(896), 0.0).unwrap().iter().all(|&y| (y - 1.0).abs() < 1e-6));
+}
+
+// Case B22.
+#[test]
+fn the_sum_of_squares_counts_every_lane_and_does_not_overflow() {
+    let alternating: Vec<f32> = (0..896).map(|i| [7.0e9, -7.0e9][i % 2]).collect();
+    for (i, y) in norm(&alternating, &ones(896), 1e-6).unwrap().into_iter().enumerate() {
+        assert!((y - [1.0, -1.0][i % 2]).abs() < 1e-6, "{y}");
+    }
+
+    let mut last = vec![0.0; 35];
+    last[34] = 35.0;
+    let y = norm(&last, &ones(35), 1e-6).unwrap();
+    assert!((y[34] - 5.916_08).abs() < 1e-6, "{}", y[34]);
+    assert!(y[..34].iter().all(|&y| y == 0.0));
+
+    for y in norm(&vec![1.0e18; 896], &ones(896), 1e-6).unwrap() {
+        assert!((y - 1.0).abs() < 1e-6, "{y}");
+    }
+    assert!(matches!(
+        norm(&vec![2.0e19; 896], &ones(896), 1e-6),
+        Err(OpError::MeanSquareOverflow { .. })
+    ));
+}
+
+// Fault 6 of the original: the aligned width, and gamma past its end.
+#[test]
+fn the_mean_divides_by_the_real_width() {
+    for n in [1, 7, 8, 9, 15, 17, 33, 897] {
+        let y = norm(&vec![2.0; n], &ones(n), 0.0).unwrap();
+        assert!(y.iter().all(|&y| y == 1.0), "width {n}: {y:?}");
+        for gamma in [n - 1, n + 1] {
+            assert_eq!(
+                norm(&vec![2.0; n], &ones(gamma), 0.0),
+                Err(OpError::Length { what: "rms norm gamma", expected: n, found: gamma })
+            );
+        }
+    }
+}
+
+// Fault 8 of the original: NaN and infinity vanish.
+#[test]
+fn non_finite_input_is_named_and_leaves_the_output_alone() {
+    let isa = Isa::Scalar;
+    let mut out = [7.0f32; 20];
+    let good = [1.0f32; 20];
+    for bad in Values::NON_FINITE {
+        for index in [0, 8, 19] {
+            let mut x = good;
+            x[index] = bad;
+            for (what, result) in [
+                ("rms norm input", rms_norm(isa, &x, &good, 1e-6, &mut out)),
+                ("rms norm gamma", rms_norm(isa, &good, &x, 1e-6, &mut out)),
+            ] {
+                let error = result.unwrap_err();
+                let OpError::NonFinite { what: w, index: i, value } = error else {
+                    panic!("{error}")
+                };
+                assert_eq!((w, i, value.to_bits()), (what, index, bad.to_bits()));
+            }
+        }
+        let result = rms_norm(isa, &good, &good, bad, &mut out);
+        assert!(matches!(result, Err(OpError::Epsilon { .. })));
+    }
+    assert_eq!(rms_norm(isa, &good, &good, -1.0, &mut out), Err(OpError::Epsilon { eps: -1.0 }));
+    assert!(matches!(rms_norm(isa, &[], &[], 0.0, &mut []), Err(OpError::Zero { .. })));
+    assert!(rms_norm(isa, &good[..19], &good[..19], 0.0, &mut out).is_err());
+    assert_eq!(out, [7.0; 20]);
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_the_oracle(
+        values in prop::collection::vec((-1e3f32..1e3, -4f32..4.0), 1..300),
+        exponent in -60i32..50,
+        eps in 0f32..1e-3,
+    ) {
+        let x: Vec<f32> = values.iter().map(|v| v.0 * 2f32.powi(exponent)).collect();
+        let gamma: Vec<f32> = values.iter().map(|v| v.1).collect();
+        match norm(&x, &gamma, eps) {
+            Ok(y) => prop_assert_eq!(check(&y, &x, &gamma, eps), Ok(())),
+            Err(error) => prop_assert_eq!(error, OpError::ZeroMeanSquare),
+        }
+    }
+}
