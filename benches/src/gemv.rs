@@ -2,6 +2,7 @@
 
 use crate::contender::{Agreement, Contender};
 use crate::memory::Copies;
+use crate::record::Work;
 use ck_quant::{Format, Isa, Matrix, PackedMatrix, QuantizedVector, Weights};
 use ck_testing::generate::{Rng, Values};
 
@@ -41,6 +42,13 @@ impl Case {
     pub fn name(&self, streaming: bool) -> String {
         let how = if streaming { "streaming" } else { "hot" };
         format!("{} {}x{} {how}", self.format, self.rows, self.columns)
+    }
+
+    /// What one product amounts to.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let int_macs = (self.rows * self.columns) as f64;
+        Work { bytes: self.bytes.len() as f64, int_macs, f32_macs: 0.0 }
     }
 
     /// Copies of the weights that a run goes through in turn.

@@ -1,12 +1,16 @@
 //! Benchmarks of the ck crates beside their peers.
 //!
-//! The binary `kernels` is for claims: it checks every contender's answer, times all of them in one
-//! interleaved run, prints ratios and writes a record. The criterion benches are for working on one kernel.
+//! The binaries are for claims: they check every contender's answer, time all of them in turns in one run,
+//! print ratios and write a record. The criterion benches are for working on one kernel.
 
 pub mod contender;
 pub mod gemv;
+pub mod machine;
 pub mod memory;
 pub mod peers;
+pub mod pool;
 pub mod quantize;
 pub mod record;
+pub mod round_trip;
+pub mod stats;
 pub mod timing;

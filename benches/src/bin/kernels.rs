@@ -6,11 +6,11 @@ use anyhow::Result;
 use ck_bench::contender::{Contender, check};
 use ck_bench::gemv::{self, Case};
 use ck_bench::memory::{Copies, PageKind, ReadLoop};
-use ck_bench::record::{CaseRecord, Record};
+use ck_bench::record::{Outcome, Ratio, Record, Work};
+use ck_bench::stats::Summary;
 use ck_bench::{quantize, timing};
 use ck_quant::{Format, Isa, Level, PackedMatrix};
 use clap::Parser;
-use std::path::PathBuf;
 
 /// Times the kernels and their peers in one interleaved run, after checking their answers.
 #[derive(Parser)]
@@ -28,9 +28,9 @@ struct Args {
     /// Leave out contenders whose name contains this (repeatable).
     #[arg(long)]
     without: Vec<String>,
-    /// Write a record under this folder, such as benches/records.
+    /// Write a record beside the benchmarks.
     #[arg(long)]
-    record: Option<PathBuf>,
+    record: bool,
 }
 
 /// Shapes of the matrices: small enough for L2, for L3, and larger.
@@ -43,11 +43,12 @@ fn main() -> Result<()> {
         levels => levels.iter().map(|level| Isa::with_level(*level)).collect::<Result<_, _>>()?,
     };
     let mut record = Record::new();
-    println!("{}, levels {}, revision {}", record.cpu, record.levels.join(" "), record.revision);
+    let machine = &record.machine;
+    println!("{}, levels {}, revision {}", machine.cpu, machine.levels.join(" "), machine.revision);
     for len in [576, 896, 4096] {
         let name = format!("quantize {len}");
         if name.contains(&args.filter) {
-            record.cases.push(quantize_case(&args, &levels, name, len)?);
+            quantize_case(&args, &levels, &mut record, name, len)?;
         }
     }
     for format in [Format::Q5_0, Format::Q8_0] {
@@ -55,18 +56,24 @@ fn main() -> Result<()> {
             for streaming in [false, true] {
                 let case = Case::new(format, rows, columns);
                 if case.name(streaming).contains(&args.filter) {
-                    record.cases.push(gemv_case(&args, &levels, &case, streaming)?);
+                    gemv_case(&args, &levels, &mut record, &case, streaming)?;
                 }
             }
         }
     }
-    if let Some(records) = &args.record {
-        println!("wrote {}", record.write(records, "kernels")?.display());
+    if args.record {
+        println!("wrote {}", record.keep("kernels")?.display());
     }
     Ok(())
 }
 
-fn quantize_case(args: &Args, levels: &[Isa], name: String, len: usize) -> Result<CaseRecord> {
+fn quantize_case(
+    args: &Args,
+    levels: &[Isa],
+    record: &mut Record,
+    name: String,
+    len: usize,
+) -> Result<()> {
     let mut reference = quantize::Ours::new(Isa::Scalar, len);
     reference.run(0);
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
@@ -75,10 +82,17 @@ fn quantize_case(args: &Args, levels: &[Isa], name: String, len: usize) -> Resul
     }
     #[cfg(feature = "peer-ggml")]
     contenders.push(Box::new(ck_bench::peers::ggml::Quantize::new(len)));
-    measure(args, name, len * size_of::<f32>(), 1, contenders, &reference.answer())
+    let work = Work { bytes: (len * size_of::<f32>()) as f64, ..Work::default() };
+    measure(args, record, Timed { name, work, copies: 1 }, contenders, &reference.answer())
 }
 
-fn gemv_case(args: &Args, levels: &[Isa], case: &Case, streaming: bool) -> Result<CaseRecord> {
+fn gemv_case(
+    args: &Args,
+    levels: &[Isa],
+    record: &mut Record,
+    case: &Case,
+    streaming: bool,
+) -> Result<()> {
     let count = case.copies(streaming);
     let base = Copies::new(&case.bytes, count, PageKind::Base);
     let large = Copies::new(&case.bytes, count, PageKind::Large);
@@ -101,37 +115,51 @@ fn gemv_case(args: &Args, levels: &[Isa], case: &Case, streaming: bool) -> Resul
         contenders.push(Box::new(ck_bench::peers::candle::Gemv::new(case)?));
     }
     let name = case.name(streaming);
-    measure(args, name, case.bytes.len(), count, contenders, &case.expected())
+    let timed = Timed { name, work: case.work(), copies: count };
+    measure(args, record, timed, contenders, &case.expected())
 }
 
-/// Checks, times, checks again, and prints.
+/// A case as it is timed.
+struct Timed {
+    name: String,
+    work: Work,
+    copies: usize,
+}
+
+/// Checks, times, checks again, prints, and adds to the record. Ratios are to the first contender.
 fn measure(
     args: &Args,
-    name: String,
-    bytes: usize,
-    copies: usize,
+    record: &mut Record,
+    Timed { name, work, copies }: Timed,
     mut contenders: Vec<Box<dyn Contender + '_>>,
     expected: &[f32],
-) -> Result<CaseRecord> {
+) -> Result<()> {
     contenders.retain(|c| !args.without.iter().any(|part| c.name().contains(part)));
     for contender in &mut contenders {
         check(contender.as_mut(), 0, expected)?;
     }
-    let timings = timing::interleaved(&mut contenders, copies, args.repeats);
+    let samples = timing::interleaved(&mut contenders, copies, args.repeats);
     for contender in &mut contenders {
         check(contender.as_mut(), copies - 1, expected)?;
     }
-    println!("\n{name} ({bytes} bytes, {copies} copies)");
-    let first = timings[0].median_ns;
-    for timing in &timings {
-        let (median, [low, high]) = (timing.median_ns, timing.spread_ns);
+    println!("\n{name} ({} bytes, {copies} copies)", work.bytes);
+    let ours = contenders[0].name();
+    for (contender, ns) in contenders.iter().zip(&samples) {
+        let peer = contender.name();
+        let Some(summary) = Summary::of(ns.clone()) else { continue };
+        let outcome = Outcome::new(&name, &peer, &summary, work);
+        let Some(ratio) = Ratio::new(&name, (&ours, &samples[0]), (&peer, ns)) else { continue };
         println!(
-            "  {:34} {median:12.1} ns  (min {:.1}, 10-90 % {low:.1}..{high:.1})  {:7.2} GB/s  {:6.2}",
-            timing.name,
-            timing.min_ns,
-            bytes as f64 / median,
-            median / first,
+            "  {peer:34} {:12.1} ns  (min {:.1}, 10-90 % {:.1}..{:.1})  {:7.2} GB/s  {:6.2}",
+            summary.median,
+            summary.min,
+            summary.p10,
+            summary.p90,
+            outcome.gbps.unwrap_or_default(),
+            ratio.median,
         );
+        record.results.push(outcome);
+        record.ratios.extend((peer != ours).then_some(ratio));
     }
-    Ok(CaseRecord { name, bytes, repeats: args.repeats, timings })
+    Ok(())
 }
