@@ -82,7 +82,11 @@ fn busy_if(busy: bool, work: impl FnOnce()) {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..if busy { ck_threadpool::available_cpus() } else { 0 } {
-            scope.spawn(|| while !ended.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         work();
         ended.store(true, Ordering::Relaxed);
