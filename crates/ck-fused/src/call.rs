@@ -60,7 +60,10 @@ impl DecodeLayer<'_> {
     }
 
     /// Checks that the cache is of this layer's shape.
-    pub(crate) fn check_cache<E: CacheElement>(&self, cache: &KvCache<E>) -> Result<(), LayerError> {
+    pub(crate) fn check_cache<E: CacheElement>(
+        &self,
+        cache: &KvCache<E>,
+    ) -> Result<(), LayerError> {
         if cache.shape() == self.shape().cache()? {
             return Ok(());
         }
@@ -75,7 +78,8 @@ impl DecodeLayer<'_> {
         rope: Option<&RopeTable>,
     ) -> Result<(), LayerError> {
         let table = rope.map(|rope| ("RoPE table", rope.positions()));
-        for (what, available) in [table, Some(("scratch", scratch.positions()))].into_iter().flatten()
+        for (what, available) in
+            [table, Some(("scratch", scratch.positions()))].into_iter().flatten()
         {
             if position >= available {
                 return Err(LayerError::Position { what, position, available });

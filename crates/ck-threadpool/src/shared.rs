@@ -142,10 +142,19 @@ impl Shared {
         }
     }
 
-    /// What a wait of a team of `size` may spend before it sleeps.
-    fn budget(&self, size: usize, limit: Duration) -> Budget {
+    /// What a worker may spend on waiting for its next dispatch, after one of a team of `size`.
+    fn idle_budget(&self, size: usize) -> Budget {
+        self.budget(size, self.policy.idle, Budget::AFTER_WORK)
+    }
+
+    /// What a member of a team of `size` may spend on waiting for the others.
+    fn busy_budget(&self, size: usize) -> Budget {
+        self.budget(size, self.policy.busy, Budget::IN_STEP)
+    }
+
+    fn budget(&self, size: usize, limit: Duration, first: u32) -> Budget {
         let crowded = size > self.cpus;
-        Budget { limit, crowded, yields: self.policy.yields, breath: self.breath }
+        Budget { limit, crowded, yields: self.policy.yields, breath: self.breath, first }
     }
 
     // ------------------------------------------------------------------ the caller's side
@@ -198,7 +207,7 @@ impl Shared {
         let slot = &self.slots[0];
         // Acquire: what the workers did happens before what the caller does next.
         let poll = || ready(self.front.progress.load(Ordering::Acquire));
-        if let Some(word) = slot.patience.poll(self.budget(size, self.policy.busy), poll) {
+        if let Some(word) = slot.patience.poll(self.busy_budget(size), poll) {
             return word;
         }
         loop {
@@ -250,7 +259,7 @@ impl Shared {
     /// Waits for a dispatch after `last` in which member `index` takes part; `None` at shutdown.
     fn next_order(&self, index: usize, last: OrderWord) -> Option<OrderWord> {
         let slot = &self.slots[index];
-        let budget = self.budget(last.size().max(index + 1), self.policy.idle);
+        let budget = self.idle_budget(last.size().max(index + 1));
         let is_news = |word: OrderWord| {
             word.shutdown() || (word.size() > index && word.generation() != last.generation())
         };
@@ -374,7 +383,7 @@ impl Shared {
         };
         // Acquire: what the others did before the barrier.
         let poll = || ready(self.front.progress.load(Ordering::Acquire));
-        if let Some(result) = slot.patience.poll(self.budget(size, self.policy.busy), poll) {
+        if let Some(result) = slot.patience.poll(self.busy_budget(size), poll) {
             return result;
         }
         loop {

@@ -1,6 +1,6 @@
 //! How long a thread polls before it sleeps.
 
-use crate::sync::{AtomicU32, Ordering, spin_loop, yield_now};
+use crate::sync::{AtomicU32, Ordering, pause_instruction, spin_loop, yield_now};
 use std::time::{Duration, Instant};
 
 /// How long threads poll before they sleep: in workers between dispatches, and in a barrier or the
@@ -68,6 +68,16 @@ pub(crate) struct Budget {
     pub(crate) crowded: bool,
     pub(crate) yields: u32,
     pub(crate) breath: Breath,
+    /// Breaths to take before the first look: [`Budget::AFTER_WORK`] or [`Budget::IN_STEP`].
+    pub(crate) first: u32,
+}
+
+impl Budget {
+    /// For a worker that has just finished: its caller collects that, and orders the next dispatch,
+    /// on the line that the worker would look at.
+    pub(crate) const AFTER_WORK: u32 = 2;
+    /// For a member that waits for others who should be as far as it is.
+    pub(crate) const IN_STEP: u32 = 1;
 }
 
 /// The length of the pause between two polls, in the CPU's pause instructions.
@@ -89,7 +99,7 @@ impl Breath {
         let time = |_| {
             let start = Instant::now();
             for _ in 0..PAUSES {
-                std::hint::spin_loop();
+                pause_instruction();
             }
             start.elapsed()
         };
@@ -157,6 +167,9 @@ impl Patience {
 
     /// Keeps the CPU and polls.
     fn spin<T>(&self, budget: Budget, ready: &mut impl FnMut() -> Option<T>) -> Option<T> {
+        for _ in 1..budget.first {
+            budget.breath.take();
+        }
         let mut clock = None;
         loop {
             for _ in 0..POLLS_PER_LOOK {

@@ -1,6 +1,6 @@
 //! Model: barriers inside a dispatch order what the members do around them.
 //!
-//!     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p ck-threadpool --test 'loom_*'
+//!     RUSTFLAGS="--cfg loom" cargo test --release -p ck-threadpool --test 'loom_*'
 
 #![cfg(loom)]
 
@@ -10,7 +10,7 @@ use common_loom::{Cells, model, pool};
 
 #[test]
 fn a_member_sees_what_the_others_wrote_before_the_barrier() {
-    model(|| {
+    model(1, || {
         let pool = pool(3);
         let cells = Cells::new(3);
         pool.run(|team| {
@@ -23,7 +23,7 @@ fn a_member_sees_what_the_others_wrote_before_the_barrier() {
 
 #[test]
 fn a_value_is_not_written_again_while_others_still_read_it() {
-    model(|| {
+    model(2, || {
         let pool = pool(2);
         let cells = Cells::new(2);
         pool.run(|team| {
@@ -39,7 +39,7 @@ fn a_value_is_not_written_again_while_others_still_read_it() {
 
 #[test]
 fn the_count_of_arrivals_goes_on_over_dispatches_of_other_sizes() {
-    model(|| {
+    model(1, || {
         let pool = pool(3);
         let cells = Cells::new(3);
         for size in [3, 2] {
@@ -56,7 +56,7 @@ fn the_count_of_arrivals_goes_on_over_dispatches_of_other_sizes() {
 fn a_missed_barrier_ends_in_a_panic_wherever_the_others_wait() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     for absent in 0..2 {
-        model(move || {
+        model(2, move || {
             let pool = pool(2);
             let call = catch_unwind(AssertUnwindSafe(|| {
                 pool.run(|team| {

@@ -1,6 +1,6 @@
 //! Model: dispatches for changing numbers of members, every one run once by each of its members.
 //!
-//!     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p ck-threadpool --test 'loom_*'
+//!     RUSTFLAGS="--cfg loom" cargo test --release -p ck-threadpool --test 'loom_*'
 //!
 //! No thread polls in a model: every wait is a sleep, so each schedule is one of sleeping and waking.
 
@@ -13,7 +13,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn each_member_runs_a_dispatch_once_whatever_the_sizes_before() {
-    model(|| {
+    model(1, || {
         let pool = pool(3);
         let cells = Cells::new(3);
         let runs = AtomicUsize::new(0);
@@ -31,7 +31,7 @@ fn each_member_runs_a_dispatch_once_whatever_the_sizes_before() {
 
 #[test]
 fn what_workers_wrote_is_there_when_the_dispatch_returns() {
-    model(|| {
+    model(2, || {
         let pool = pool(2);
         let cells = Cells::new(2);
         for _ in 0..2 {
@@ -43,7 +43,7 @@ fn what_workers_wrote_is_there_when_the_dispatch_returns() {
 
 #[test]
 fn dispatches_from_two_threads_take_turns() {
-    model(|| {
+    model(2, || {
         let pool = loom::sync::Arc::new(pool(2));
         let cells = loom::sync::Arc::new(Cells::new(2));
         let other = {

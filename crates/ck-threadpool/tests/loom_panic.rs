@@ -1,6 +1,6 @@
 //! Model: a panic in a member, and an error, while the others are anywhere.
 //!
-//!     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p ck-threadpool --test 'loom_*'
+//!     RUSTFLAGS="--cfg loom" cargo test --release -p ck-threadpool --test 'loom_*'
 
 #![cfg(loom)]
 
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[test]
 fn a_panic_before_a_barrier_releases_the_others_and_reaches_the_caller() {
     for panicking in 0..3 {
-        model(move || {
+        model(1, move || {
             let pool = pool(3);
             let cells = Cells::new(3);
             let call = catch_unwind(AssertUnwindSafe(|| {
@@ -32,7 +32,7 @@ fn a_panic_before_a_barrier_releases_the_others_and_reaches_the_caller() {
 
 #[test]
 fn the_pool_works_after_a_panic() {
-    model(|| {
+    model(2, || {
         let pool = pool(2);
         let call = catch_unwind(AssertUnwindSafe(|| {
             pool.run(|team| {
@@ -55,7 +55,7 @@ fn the_pool_works_after_a_panic() {
 
 #[test]
 fn the_error_of_the_lowest_member_is_chosen() {
-    model(|| {
+    model(1, || {
         let pool = pool(3);
         let result = pool.try_run(|team| {
             if team.index() > 0 {

@@ -1,6 +1,6 @@
 //! Model: pause and resume beside a dispatch; no wake-up is lost.
 //!
-//!     RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p ck-threadpool --test 'loom_*'
+//!     RUSTFLAGS="--cfg loom" cargo test --release -p ck-threadpool --test 'loom_*'
 
 #![cfg(loom)]
 
@@ -11,7 +11,7 @@ use loom::sync::Arc;
 
 #[test]
 fn a_dispatch_reaches_a_worker_that_is_about_to_sleep() {
-    model(|| {
+    model(2, || {
         let pool = pool(2);
         let cells = Cells::new(2);
         for _ in 0..3 {
@@ -23,7 +23,7 @@ fn a_dispatch_reaches_a_worker_that_is_about_to_sleep() {
 
 #[test]
 fn pause_and_resume_from_another_thread_lose_no_dispatch() {
-    model(|| {
+    model(2, || {
         let pool = Arc::new(pool(2));
         let cells = Cells::new(2);
         let other = {

@@ -3,6 +3,7 @@
 use super::Kv;
 use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::{Recording, Rows};
+use super::rounding::History;
 use anyhow::Result;
 use ck_fused::{LayerError, Qkv, Scratch, Stages, Strategy};
 use ck_isa::Isa;
@@ -30,7 +31,7 @@ pub(super) fn cases<E: CacheElement>(
     let mut cache = recording.cache::<E>()?;
     let mut new = NewPosition::<E>::new(shape.cache()?)?;
     let nothing = vec![0.0; shape.kv_dim()];
-    let mut found = Found::default();
+    let mut found = Found { worst: Vec::new(), history: History::new(kv) };
     for token in 0..recording.n_tokens {
         found.norm(recording, &mut stages, token);
         found.project(recording, &mut stages, token);
@@ -53,9 +54,9 @@ pub(super) fn cases<E: CacheElement>(
 }
 
 /// The worst token of every stage that was compared.
-#[derive(Default)]
 struct Found {
     worst: Vec<(Stage, Worst)>,
+    history: History,
 }
 
 impl Found {
@@ -159,8 +160,9 @@ impl Found {
         else {
             return;
         };
+        let bound = ATTENTION + self.history.rounding(recording, token);
         match stages.attend(cache, q.row(token), k.row(token), v.row(token)) {
-            Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), ATTENTION),
+            Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), bound),
             Err(error) => self.failed(Stage::Attn, token, &error),
         }
     }

@@ -14,24 +14,40 @@ pub mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-/// Asks for the cache line at `address` to be fetched into the second level of the cache.
-///
-/// The second level rather than the first: what streams from memory needs more lines on their way than
-/// the first level can wait for.
+/// Asks for the cache line at `address` to be fetched into every level of the cache.
 ///
 /// Any address will do, also one that is not mapped: this is a hint that reads nothing. On targets other
 /// than x86-64 and AArch64 it does nothing.
 #[inline(always)]
 pub fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of every x86-64 CPU, and PREFETCHT1 on an address that cannot be read does
+    // SAFETY: SSE is part of every x86-64 CPU, and PREFETCHT0 on an address that cannot be read does
     // nothing (Intel SDM, volume 2, PREFETCHh): the address needs no validity.
     unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: PRFM is a hint of the base instruction set and never faults (Arm ARM, C6.2, PRFM); it
     // changes no register, no flag and no memory, as the options say.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = address;
+}
+
+/// As [`prefetch`], but into the second level of the cache and those behind it.
+///
+/// What streams from memory at full speed needs more lines on their way than the first level can wait for.
+#[inline(always)]
+pub fn prefetch_far(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`, with PREFETCHT1.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as in `prefetch`.
     unsafe {
         core::arch::asm!("prfm pldl2keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }

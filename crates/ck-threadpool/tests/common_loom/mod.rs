@@ -3,9 +3,12 @@
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use loom::cell::UnsafeCell;
 
-/// Explores the schedules of `scenario`; loom reads how many preemptions from the environment.
-pub(crate) fn model(scenario: impl Fn() + Send + Sync + 'static) {
-    loom::model(scenario);
+/// Explores the schedules of `scenario` with at most so many preemptions, or as many as
+/// `LOOM_MAX_PREEMPTIONS` says.
+pub(crate) fn model(preemptions: usize, scenario: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.check(scenario);
 }
 
 /// A pool whose waits all sleep: a model cannot poll.

@@ -8,6 +8,7 @@ use ck_quant::Isa;
 use ck_testing::generate::{Biases, Formats, random_layer};
 use ck_testing::oracle::{Pairing, Rope, Shape};
 use ck_threadpool::ThreadPool;
+use half::f16;
 
 /// Shapes with few and many KV heads, heads whose halves are no whole panels, and heads that fill a
 /// quantization block only together.
@@ -49,7 +50,8 @@ fn every_strategy_team_and_level_gives_the_bits_of_serial_scalar_code() {
     for (seed, shape) in SHAPES.into_iter().enumerate() {
         let sample = Sample::new(seed as u64, shape, rope(shape));
         for stored in [0, 1, 254] {
-            check::<f32>(&pool, &sample, stored, &format!("{shape:?}"));
+            check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
+            check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
         }
     }
     println!(
@@ -63,7 +65,8 @@ fn contexts_of_several_chunks_give_the_same_bits() {
     let pool = ThreadPool::new(LARGEST).unwrap();
     for shape in [SHAPES[1], SHAPES[2]] {
         let sample = Sample::new(3, shape, rope(shape));
-        check::<f32>(&pool, &sample, 1023, &format!("{shape:?}"));
+        check::<f32>(&pool, &sample, 1023, &format!("f32, {shape:?}"));
+        check::<f16>(&pool, &sample, 1023, &format!("f16, {shape:?}"));
     }
 }
 

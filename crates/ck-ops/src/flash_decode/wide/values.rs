@@ -81,6 +81,7 @@ fn block<V: Vectors, E: CacheElement, const H: usize, const N: usize>(
     for run in runs.iter().flatten() {
         let weights: [&[f32]; H] =
             std::array::from_fn(|head| &weights[head][run.first..][..run.len]);
+        #[allow(clippy::needless_range_loop, reason = "the row counts through several slices")]
         for row in 0..run.len {
             let start = (run.first_row + row) * head_dim + dim;
             let row_values = &run.rows.values[start..start + N * V::LANES];

@@ -12,8 +12,8 @@ mod wide;
 use super::Tile;
 use crate::Isa;
 use crate::activations::Activations;
-use crate::packed::{AnyPanels, PANEL_ROWS, PanelScales};
-use ck_isa::load::prefetch;
+use crate::packed::{AnyPanels, PANEL_ROWS};
+use ck_isa::load::prefetch_far;
 use std::ops::Range;
 
 /// Writes the products of `rows` to `out`. The caller has checked all lengths.
@@ -155,19 +155,15 @@ fn for_each_panel_block(
     }
 }
 
-/// How far ahead of its use a panel's memory is asked for. Quants and scales of all panels lie one after the
-/// other, so that this reaches into the next panel by itself.
+/// How far ahead of their use a panel's quants are asked for. Those of all panels lie one after the other, so
+/// that this reaches into the next panel by itself. The scales are few, and asking for them gains nothing.
 const AHEAD: usize = 3072;
 
-/// The same for scales, of which a block has a tenth of the bytes or less.
-const SCALES_AHEAD: usize = 384;
-
-/// Asks for what comes some blocks after these quants and scales.
+/// Asks for the quants that come some blocks after these.
 #[inline(always)]
-fn prefetch_panel<P>(quants: &P, scales: &PanelScales) {
-    let quants = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
+fn prefetch_after<P>(quants: &P) {
+    let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
     for line in 0..size_of::<P>() / 64 {
-        prefetch(quants.wrapping_add(64 * line));
+        prefetch_far(ahead.wrapping_add(64 * line));
     }
-    prefetch(std::ptr::from_ref(scales).cast::<u8>().wrapping_add(SCALES_AHEAD));
 }

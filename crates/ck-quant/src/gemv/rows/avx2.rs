@@ -1,4 +1,10 @@
-//! Products of a matrix in the order of a file with AVX2.
+//! Products of a matrix in the order of a file with AVX2. `wide.rs` has the algorithm; here are the integer dot
+//! products of eight blocks.
+//!
+//! 1. Q5_0: `vpmaddubsw` cannot saturate, 2 * 31 * 128 = 7936, and neither can the first two steps of the tree
+//!    that adds a block's sums, so these work on twice as many lanes.
+//! 2. Q8_0: -128 on both sides rules out the usual trick of moving the signs of one side to the other (-128 has no
+//!    opposite in a byte), so both are widened to i16.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;

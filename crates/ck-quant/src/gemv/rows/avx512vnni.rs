@@ -1,4 +1,10 @@
-//! Products of a matrix in the order of a file with AVX-512 VNNI.
+//! Products of a matrix in the order of a file with AVX-512 VNNI. `wide.rs` has the algorithm; here are the
+//! integer dot products of eight blocks.
+//!
+//! 1. Two blocks fill a vector: one `vpdpbusd` leaves eight partial sums of each.
+//! 2. The partial sums of all eight blocks are added in a tree that works on full vectors until two are left.
+//! 3. Weights are the unsigned side, with their offset of 16 or (sign bit flipped) 128, which is removed by the
+//!    activations' correction in the end.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;
@@ -16,11 +22,9 @@ pub(super) fn gemv(matrix: Matrix<'_>, x: Activations<'_>, rows: Range<usize>, o
     let fma = |a: f32, b: f32, c: f32| a.mul_add(b, c);
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            let kernel = Kernel {
-                dots: |b: &_, x: Step<'_>| q5_0_dots(b, x),
-                scales: |b: &_| scales(b),
-                fma,
-            };
+            let fifth = fifth_bit();
+            let dots = |b: &_, x: Step<'_>| q5_0_dots(b, x, fifth);
+            let kernel = Kernel { dots, scales: |b: &_| scales(b), fma };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
         Blocks::Q8_0(blocks) => {
@@ -39,12 +43,30 @@ pub(super) fn block_dots(matrix: Matrix<'_>, x: Activations<'_>, tile: Tile, out
     let per_row = matrix.blocks_per_row();
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            wide::block_dots(|b: &_, x: Step<'_>| q5_0_dots(b, x), blocks, per_row, x, &tile, out);
+            let fifth = fifth_bit();
+            wide::block_dots(
+                |b: &_, x: Step<'_>| q5_0_dots(b, x, fifth),
+                blocks,
+                per_row,
+                x,
+                &tile,
+                out,
+            );
         }
         Blocks::Q8_0(blocks) => {
             wide::block_dots(|b: &_, x: Step<'_>| q8_0_dots(b, x), blocks, per_row, x, &tile, out);
         }
     }
+}
+
+/// The fifth bit of a quant in every byte, as a number that the compiler does not know.
+///
+/// If it knew that four bits and the fifth never overlap, it would make an OR of the addition; and there is no
+/// OR that is masked by bytes, so that one masked instruction would become two.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
+fn fifth_bit() -> __m512i {
+    _mm512_set1_epi8(std::hint::black_box(16))
 }
 
 /// The scales of the blocks.
@@ -64,7 +86,11 @@ fn scales<B: Block>(blocks: &[B; STEP]) -> [f32; STEP] {
 /// eighth of that.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
-fn q5_0_dots(blocks: &[BlockQ5_0; STEP], (x, corrections): Step<'_>) -> [i32; STEP] {
+fn q5_0_dots(
+    blocks: &[BlockQ5_0; STEP],
+    (x, corrections): Step<'_>,
+    fifth_bit: __m512i,
+) -> [i32; STEP] {
     const SECOND_BLOCK: u16 = 0xff00;
     let shifts = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
     let mut lanes = [_mm512_setzero_si512(); STEP / 2];
@@ -75,7 +101,7 @@ fn q5_0_dots(blocks: &[BlockQ5_0; STEP], (x, corrections): Step<'_>) -> [i32; ST
         let nibbles = _mm512_mask_broadcast_i32x4(nibbles, SECOND_BLOCK, load128(second.nibbles()));
         let low = _mm512_and_si512(_mm512_srlv_epi64(nibbles, shifts), _mm512_set1_epi8(15));
         let high_bits = u64::from(first.high_bits()) | u64::from(second.high_bits()) << 32;
-        let quants = _mm512_mask_add_epi8(low, high_bits, low, _mm512_set1_epi8(16));
+        let quants = _mm512_mask_add_epi8(low, high_bits, low, fifth_bit);
         lanes[pair] = _mm512_dpbusd_epi32(lanes[pair], quants, load512(&x[pair]));
     }
     let corrections = _mm256_srai_epi32::<3>(load256(must_cast_ref(corrections)));

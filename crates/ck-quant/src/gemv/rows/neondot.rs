@@ -1,4 +1,7 @@
-//! Products of a matrix in the order of a file with NEON's dot product.
+//! Products of a matrix in the order of a file with NEON's dot product. `wide.rs` has the algorithm; here are the
+//! integer dot products of eight blocks. Both sides are signed, so that no offset is left to remove.
+//!
+//! This has run under emulation only; its speed is not known.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;
