@@ -8,7 +8,7 @@ use ck_ops::{
 };
 use ck_quant::{Isa, QuantizedVector};
 use ck_testing::compare::assert_bits_eq;
-use ck_testing::generate::{Biases, Formats, random_layer, sizes};
+use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, sizes};
 use ck_testing::oracle::{Pairing, Rope, Shape};
 use half::f16;
 
@@ -119,6 +119,34 @@ fn decoding_is_the_composition_of_the_stages() {
             assert_bits_eq(&format!("token {token}"), &got, &expected);
             assert_bits_eq("keys", &memory.keys(token), &k);
             assert_bits_eq("values", &memory.values(token), &v);
+        }
+    }
+}
+
+/// Chunks are merged in their order. Compared before the O projection, whose quantization would hide a last bit.
+#[test]
+fn attention_over_many_chunks_has_the_bits_of_the_operation() {
+    let sample = Sample::small(10);
+    let layer = sample.layer();
+    let mut rng = Rng::new(11);
+    let mut row = |width| Values::Normal.row(&mut rng, width);
+    for positions in [1, CHUNK, CHUNK + 1, 2 * CHUNK + 1, 5 * CHUNK + 7] {
+        let mut memory = Memory::<f32>::new(&sample, positions);
+        for _ in 1..positions {
+            memory.store(&row(SHAPE.kv_width()), &row(SHAPE.kv_width()));
+        }
+        let (q, k, v) = (row(SHAPE.q_width()), row(SHAPE.kv_width()), row(SHAPE.kv_width()));
+        for isa in Isa::available() {
+            let mut stages = Stages::new(&layer, isa, &mut memory.scratch).expect("fits");
+            let got = stages.attend(&memory.cache, &q, &k, &v).expect("finite").to_vec();
+            let mut new = NewPosition::new(memory.cache.shape()).expect("memory");
+            new.set(isa, &k, &v).expect("in range");
+            let mut scratch = AttendScratch::new(layer.attention()).expect("memory");
+            let mut expected = vec![f32::NAN; q.len()];
+            let (attention, cache, new) = (layer.attention(), &memory.cache, Some(&new));
+            flash_decode(Isa::Scalar, attention, cache, new, &q, &mut scratch, &mut expected)
+                .expect("finite");
+            assert_bits_eq(&format!("{isa:?}, {positions} positions"), &got, &expected);
         }
     }
 }
