@@ -4,7 +4,7 @@ use crate::step::Step;
 use crate::{LayerError, LayerShape};
 use ck_ops::{AttendScratch, CHUNK, CacheElement, NewPosition, partial_len};
 use ck_quant::{BLOCK_LEN, QuantizedVector};
-use ck_threadpool::SharedSlice;
+use ck_threadpool::{Plan, Planned, SharedSlice};
 use std::ops::Range;
 
 /// Everything that a call writes before it commits, allocated once and used again for every token and
@@ -132,6 +132,35 @@ impl<E: CacheElement> Scratch<E> {
 
     /// Shares the scratch among the members of one dispatch.
     pub(crate) fn share(&mut self) -> Shared<'_, E> {
+        let len = partial_len(self.shape.head_dim());
+        let full = self.partials.len() - self.shape.n_heads() * len;
+        self.share_partials(full)
+    }
+
+    /// Shares the scratch among the members of the one dispatch of the barrier strategy, with the use of every
+    /// part planned: see its table in [`phase`](crate::phase).
+    pub(crate) fn share_planned<'s>(
+        &'s mut self,
+        step: Step<'_, E>,
+        plan: &'s Plan,
+    ) -> Shared<'s, E> {
+        use Planned::{Own, Part, Read, Unused};
+        let [full, _] = step.units();
+        let shared = self.share_partials(full.count() * partial_len(step.layer.shape().head_dim()));
+        Shared {
+            members: shared.members.planned(plan, &[Own, Own, Own, Own]),
+            q: shared.q.planned(plan, &[Part, Read]),
+            k: shared.k.planned(plan, &[Part, Read]),
+            v: shared.v.planned(plan, &[Part, Read]),
+            full: shared.full.planned(plan, &[Unused, Part, Read]),
+            last: shared.last.planned(plan, &[Unused, Part, Read]),
+            attn: shared.attn.planned(plan, &[Unused, Unused, Part, Read]),
+            output: shared.output.planned(plan, &[Unused, Unused, Unused, Part]),
+        }
+    }
+
+    /// Shares the scratch, with `full` elements for the partial results of full chunks.
+    fn share_partials(&mut self, full: usize) -> Shared<'_, E> {
         let shape = self.shape;
         let (q, kv) = self.qkv.split_at_mut(shape.q_dim());
         let (k, v) = kv.split_at_mut(shape.kv_dim());
@@ -139,13 +168,13 @@ impl<E: CacheElement> Scratch<E> {
         let after_q = panels(shape.q_dim());
         let after_k = after_q + panels(shape.kv_dim());
         let len = partial_len(shape.head_dim());
-        let (last, full) = self.partials.split_at_mut(shape.n_heads() * len);
+        let (last, rest) = self.partials.split_at_mut(shape.n_heads() * len);
         Shared {
             members: SharedSlice::new(&mut self.members),
             q: SharedSlice::in_blocks(q, PANEL_ROWS),
             k: SharedSlice::in_blocks(k, PANEL_ROWS).dealt_after(after_q),
             v: SharedSlice::in_blocks(v, PANEL_ROWS).dealt_after(after_k),
-            full: SharedSlice::in_blocks(full, len),
+            full: SharedSlice::in_blocks(&mut rest[..full], len),
             last: SharedSlice::in_blocks(last, len),
             attn: SharedSlice::in_blocks(&mut self.attn, shape.head_dim()),
             output: SharedSlice::in_blocks(&mut self.output, PANEL_ROWS),

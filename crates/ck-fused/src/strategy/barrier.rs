@@ -8,7 +8,7 @@ use crate::runner::{Phase, Runner};
 use crate::scratch::{Scratch, Shared};
 use crate::step::Step;
 use ck_ops::CacheElement;
-use ck_threadpool::{SharedSlice, Team};
+use ck_threadpool::{Plan, SharedSlice, Team};
 
 pub(super) fn run<E: CacheElement>(
     runner: &Runner<'_>,
@@ -17,7 +17,8 @@ pub(super) fn run<E: CacheElement>(
     input: &[f32],
     residual: Option<&[f32]>,
 ) -> Result<(), LayerError> {
-    let shared = scratch.share();
+    let plan = Plan::new();
+    let shared = scratch.share_planned(step, &plan);
     let residual = residual.map(Source::Given);
     let ends = Ends { input: Source::Given(input), residual, output: &shared.output };
     runner.dispatch(|team| block(team, step, &shared, ends))
