@@ -1,5 +1,4 @@
-//! Merging over vectors: lanes are head dimensions. The few numbers of a whole head are lanes of vectors too:
-//! without a multiply-add instruction, which scalar code cannot count on, one `exp` takes 100 ns.
+//! Merging over vectors: lanes are head dimensions.
 
 use crate::exp::wide::exp;
 use crate::flash_decode::Partial;
@@ -15,11 +14,12 @@ pub(in crate::flash_decode) fn fold<V: Vectors>(
 ) {
     let (max, sum) = (Partial::max(head_dim), Partial::sum(head_dim));
     let larger = if total[max] > partial[max] { total[max] } else { partial[max] };
-    let weight = |of: f32| exp(v, v.splat(of - larger));
-    let (ours, theirs) = (weight(total[max]), weight(partial[max]));
+    // The same number in every lane, as it is needed below.
+    let ours = exp(v, v.splat(total[max] - larger));
+    let theirs = exp(v, v.splat(partial[max] - larger));
+    let merged = v.fma(v.splat(total[sum]), ours, v.mul(v.splat(partial[sum]), theirs));
+    v.store_partial(merged, &mut total[sum..][..1]);
     total[max] = larger;
-    let sums = v.fma(v.splat(total[sum]), ours, v.mul(v.splat(partial[sum]), theirs));
-    v.store_partial(sums, &mut total[sum..=sum]);
     let rows = total[..head_dim].chunks_mut(V::LANES).zip(partial[..head_dim].chunks(V::LANES));
     for (total, partial) in rows {
         if total.len() == V::LANES {
