@@ -1,6 +1,8 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
+mod cargo;
 mod check;
+mod deep;
 mod parity;
 mod tidy;
 
@@ -23,13 +25,16 @@ enum Command {
     Parity(parity::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
+    /// The checks that take minutes or special tools: models, sanitizers, stress.
+    Deep(deep::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
-        Command::Tidy => tidy::run(&check::workspace_root()),
+        Command::Tidy => tidy::run(&cargo::workspace_root()),
+        Command::Deep(args) => deep::run(&args),
     };
     match result {
         Ok(code) => code,

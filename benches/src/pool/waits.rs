@@ -2,9 +2,9 @@
 
 use super::{Case, Sampling, Session, Setup, repeat};
 use ck_threadpool::ThreadPool;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Barriers in one dispatch.
 const IN_A_ROW: u32 = 1000;
@@ -58,17 +58,18 @@ fn among<B>(threads: usize, barrier: B, wait: fn(&mut B)) -> Session
 where
     B: Clone + Send + 'static,
 {
-    let ended = Arc::new(AtomicBool::new(false));
-    let others = (1..threads).map(|_| {
-        let (mut barrier, ended) = (barrier.clone(), Arc::clone(&ended));
+    let last = Arc::new(AtomicU64::new(u64::MAX));
+    for _ in 1..threads {
+        let (mut barrier, last) = (barrier.clone(), Arc::clone(&last));
         std::thread::spawn(move || {
-            while !ended.load(Ordering::Acquire) {
+            let mut round = 0;
+            while round != last.load(Ordering::Acquire) {
                 wait(&mut barrier);
+                round += 1;
             }
-        })
-    });
-    let others = others.collect();
-    let mut company = Company { barrier, wait, ended, others };
+        });
+    }
+    let mut company = Company { barrier, wait, round: 0, last };
     repeat(move || company.meet())
 }
 
@@ -76,24 +77,23 @@ where
 struct Company<B> {
     barrier: B,
     wait: fn(&mut B),
-    ended: Arc<AtomicBool>,
-    others: Vec<std::thread::JoinHandle<()>>,
+    round: u64,
+    /// The round after which the others leave.
+    last: Arc<AtomicU64>,
 }
 
 impl<B> Company<B> {
     fn meet(&mut self) {
         (self.wait)(&mut self.barrier);
+        self.round += 1;
     }
 }
 
 impl<B> Drop for Company<B> {
     fn drop(&mut self) {
-        // All others are at the barrier, or on their way to it.
-        while self.others.iter().any(|other| !other.is_finished()) {
-            std::thread::sleep(Duration::from_micros(50));
-            self.ended.store(true, Ordering::Release);
-            self.meet();
-        }
+        // The others are in this round, or about to enter it: none can have passed its end.
+        self.last.store(self.round + 1, Ordering::Release);
+        self.meet();
     }
 }
 

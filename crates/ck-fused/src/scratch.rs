@@ -2,7 +2,7 @@
 
 use crate::step::Step;
 use crate::{LayerError, LayerShape};
-use ck_ops::{AttendScratch, CacheElement, NewPosition, partial_len};
+use ck_ops::{AttendScratch, CHUNK, CacheElement, NewPosition, partial_len};
 use ck_quant::{BLOCK_LEN, QuantizedVector};
 use ck_threadpool::SharedSlice;
 use std::ops::Range;
@@ -83,11 +83,6 @@ impl<E: CacheElement> Scratch<E> {
         if team == 0 {
             return Err(LayerError::Zero { what: "a team" });
         }
-        let chunks = positions.div_ceil(ck_ops::CHUNK).max(1);
-        let partials = partial_len(shape.head_dim())
-            .checked_mul(shape.n_heads())
-            .and_then(|len| len.checked_mul(chunks))
-            .ok_or(LayerError::TooLarge { what: "heads times chunks of the context" })?;
         let dots = (shape.q_dim() / BLOCK_LEN)
             .checked_mul(shape.embed_dim())
             .ok_or(LayerError::TooLarge { what: "embed_dim * n_heads * head_dim / 32" })?;
@@ -97,11 +92,24 @@ impl<E: CacheElement> Scratch<E> {
             positions,
             members,
             qkv: zeros(shape.qkv_dim())?,
-            partials: zeros(partials)?,
+            partials: zeros(partials_len(shape, positions)?)?,
             attn: zeros(shape.q_dim())?,
             output: zeros(shape.embed_dim())?,
             dots: zeros(dots)?,
         })
+    }
+
+    /// Makes it fit for contexts of up to `positions` positions, if it is not yet.
+    ///
+    /// # Errors
+    ///
+    /// Sizes that no memory holds. The scratch is then as it was.
+    pub fn reserve(&mut self, positions: usize) -> Result<(), LayerError> {
+        if positions > self.positions {
+            self.partials = zeros(partials_len(self.shape, positions)?)?;
+            self.positions = positions;
+        }
+        Ok(())
     }
 
     /// The shape that it was made for.
@@ -191,6 +199,15 @@ impl<E: CacheElement> Member<E> {
         rotated.copy_from_slice(&q[elements]);
         step.rotate(rotated)
     }
+}
+
+/// Elements of a partial result for every query head and chunk of `positions` positions.
+fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError> {
+    let chunks = positions.div_ceil(CHUNK).max(1);
+    partial_len(shape.head_dim())
+        .checked_mul(shape.n_heads())
+        .and_then(|len| len.checked_mul(chunks))
+        .ok_or(LayerError::TooLarge { what: "heads times chunks of the context" })
 }
 
 /// `len` zeros, of which untouched pages take no memory.

@@ -5,6 +5,7 @@ mod fma;
 mod isa;
 mod level;
 pub mod load;
+mod vector;
 
 pub use fma::fma;
 #[cfg(target_arch = "aarch64")]
@@ -13,3 +14,4 @@ pub use isa::NeonDot;
 pub use isa::{Avx2, Avx512Vnni};
 pub use isa::{Isa, UnavailableLevel};
 pub use level::{Features, Level, UnknownLevel};
+pub use vector::{MAX_LANES, Vectors};

@@ -202,10 +202,10 @@ pub enum OpError {
         score: f32,
     },
     /// The weighted sum of the values is beyond the range of f32.
-    #[error("attention: the result in dimension {dim} of row {row} is not finite")]
+    #[error("attention: the result of head {head} in dimension {dim} is not finite")]
     NonFiniteResult {
-        /// The row of the result.
-        row: usize,
+        /// The query head; 0 where only one is known.
+        head: usize,
         /// The head dimension.
         dim: usize,
     },

@@ -10,6 +10,8 @@ mod halves;
 mod kv_cache;
 mod rmsnorm;
 mod rope;
+#[cfg(test)]
+mod testing;
 
 pub use error::OpError;
 pub use exp::{exp, tanh};

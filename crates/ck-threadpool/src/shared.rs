@@ -8,11 +8,12 @@ use crate::fork;
 use crate::parker::Parker;
 use crate::sync::{AtomicU64, Mutex, Ordering, UnsafeCell};
 use crate::team::{Interrupted, Team};
-use crate::wait::{Budget, Patience, WaitPolicy};
+use crate::wait::{Breath, Budget, Patience, WaitPolicy};
 use crate::word::{OrderWord, ProgressWord};
 use crossbeam_utils::CachePadded;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// The closure of a dispatch with its type taken away, and where the counts stood at its start.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +25,16 @@ pub(crate) struct Job {
     pub(crate) start: ProgressWord,
 }
 
-/// The order word and what belongs to it, on one cache line, so that one transfer brings both.
+/// All that goes back and forth in a dispatch, on one cache line.
+///
+/// A member that has just read the line because another one changed it will be the next to change it.
+/// CPUs are good at handing over a line in that pattern; with the order on one line and the progress
+/// on another, each change first has to take the line away from those who poll it, and a dispatch
+/// takes twice as long (measured: `docs/threadpool.md`).
 #[derive(Debug)]
-struct Order {
-    word: AtomicU64,
+struct Front {
+    order: AtomicU64,
+    progress: AtomicU64,
     job: UnsafeCell<Job>,
 }
 
@@ -59,16 +66,16 @@ pub(crate) enum Outcome {
 /// The state that the caller and the workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    order: CachePadded<Order>,
-    progress: CachePadded<AtomicU64>,
+    front: CachePadded<Front>,
     slots: Box<[CachePadded<Slot>]>,
     failure: Mutex<Option<Failure>>,
     policy: WaitPolicy,
+    breath: Breath,
     cpus: usize,
     forks: u32,
 }
 
-// SAFETY: the raw pointer in `order.job` is what keeps this from being automatic. The job is written
+// SAFETY: the raw pointer in `front.job` is what keeps this from being automatic. The job is written
 // by the caller that holds the pool's lock, before the order word's new generation, and read only by
 // members of that generation's team, after they have seen it; the caller writes the next one only
 // after it has seen all of them finish. The closure behind the pointer is `Sync` (`Shared::dispatch`
@@ -85,11 +92,15 @@ impl Shared {
         let job = Job { call: nothing, closure: std::ptr::null(), id: 0, start };
         let slot = || CachePadded::new(Slot { parker: Parker::new(), patience: Patience::new() });
         Self {
-            order: CachePadded::new(Order { word: AtomicU64::new(0), job: UnsafeCell::new(job) }),
-            progress: CachePadded::new(AtomicU64::new(0)),
+            front: CachePadded::new(Front {
+                order: AtomicU64::new(0),
+                progress: AtomicU64::new(start.0),
+                job: UnsafeCell::new(job),
+            }),
             slots: (0..threads).map(|_| slot()).collect(),
             failure: Mutex::new(None),
             policy,
+            breath: Breath::measured(),
             cpus,
             forks: fork::generation(),
         }
@@ -110,19 +121,19 @@ impl Shared {
 
     /// Sets flags of the order word, then wakes every worker that sleeps, to look at them.
     pub(crate) fn set_and_wake(&self, flags: u64) {
-        self.order.word.fetch_or(flags, Ordering::AcqRel);
+        self.front.order.fetch_or(flags, Ordering::AcqRel);
         self.wake(1..self.threads());
     }
 
     /// The opposite of [`Shared::set_and_wake`].
     pub(crate) fn clear_and_wake(&self, flags: u64) {
-        self.order.word.fetch_and(!flags, Ordering::AcqRel);
+        self.front.order.fetch_and(!flags, Ordering::AcqRel);
         self.wake(1..self.threads());
     }
 
     /// Sets flags that workers notice without being woken.
     pub(crate) fn set(&self, flags: u64) {
-        self.order.word.fetch_or(flags, Ordering::AcqRel);
+        self.front.order.fetch_or(flags, Ordering::AcqRel);
     }
 
     fn wake(&self, members: std::ops::Range<usize>) {
@@ -131,10 +142,19 @@ impl Shared {
         }
     }
 
-    /// What a wait of a team of `size` may spend before it sleeps.
-    fn budget(&self, size: usize, spin: std::time::Duration) -> Budget {
-        let spin = if size > self.cpus { std::time::Duration::ZERO } else { spin };
-        Budget { spin, yields: self.policy.yields }
+    /// What a worker may spend on waiting for its next dispatch, after one of a team of `size`.
+    fn idle_budget(&self, size: usize) -> Budget {
+        self.budget(size, self.policy.idle, Budget::AFTER_WORK)
+    }
+
+    /// What a member of a team of `size` may spend on waiting for the others.
+    fn busy_budget(&self, size: usize) -> Budget {
+        self.budget(size, self.policy.busy, Budget::IN_STEP)
+    }
+
+    fn budget(&self, size: usize, limit: Duration, first: u32) -> Budget {
+        let crowded = size > self.cpus;
+        Budget { limit, crowded, yields: self.policy.yields, breath: self.breath, first }
     }
 
     // ------------------------------------------------------------------ the caller's side
@@ -150,16 +170,16 @@ impl Shared {
         assert!((2..=self.threads()).contains(&size), "a dispatch needs a team, found {size}");
         let start = self.start_of_dispatch();
         let job = Job { call: call::<F>, closure: std::ptr::from_ref(f).cast(), id, start };
-        self.order.job.with_mut(|cell| {
+        self.front.job.with_mut(|cell| {
             // SAFETY: no other thread looks at the cell now: workers read it only as members of a
             // generation's team, and the caller of the last generation, before it gave the lock to
             // this one, saw all of that team finish.
             unsafe { *cell = job }
         });
-        let old = OrderWord(self.order.word.load(Ordering::Relaxed));
+        let old = OrderWord(self.front.order.load(Ordering::Relaxed));
         // Release: gives the job to the workers. Acquire: with a sleeper's mark comes its
         // announcement.
-        let old = OrderWord(self.order.word.fetch_add(old.next(size), Ordering::AcqRel));
+        let old = OrderWord(self.front.order.fetch_add(old.next(size), Ordering::AcqRel));
         if old.sleepers() > 0 {
             self.wake(1..size);
         }
@@ -170,11 +190,11 @@ impl Shared {
 
     /// The progress word that the next dispatch starts from. Nobody else changes it meanwhile.
     fn start_of_dispatch(&self) -> ProgressWord {
-        let word = ProgressWord(self.progress.load(Ordering::Relaxed));
+        let word = ProgressWord(self.front.progress.load(Ordering::Relaxed));
         if word.arrivals() < ProgressWord::ARRIVAL_LIMIT {
             return word;
         }
-        self.progress.store(word.cleared().0, Ordering::Relaxed);
+        self.front.progress.store(word.cleared().0, Ordering::Relaxed);
         word.cleared()
     }
 
@@ -186,16 +206,17 @@ impl Shared {
         };
         let slot = &self.slots[0];
         // Acquire: what the workers did happens before what the caller does next.
-        let poll = || ready(self.progress.load(Ordering::Acquire));
-        if let Some(word) = slot.patience.poll(self.budget(size, self.policy.busy), poll) {
+        let poll = || ready(self.front.progress.load(Ordering::Acquire));
+        if let Some(word) = slot.patience.poll(self.busy_budget(size), poll) {
             return word;
         }
         loop {
             slot.parker.announce();
-            let word = self.progress.fetch_or(ProgressWord::JOIN_SLEEPER, Ordering::AcqRel);
+            let word = self.front.progress.fetch_or(ProgressWord::JOIN_SLEEPER, Ordering::AcqRel);
             if ready(word).is_some() || self.forked() {
                 slot.parker.stay_awake();
-                let word = self.progress.fetch_and(!ProgressWord::JOIN_SLEEPER, Ordering::AcqRel);
+                let word =
+                    self.front.progress.fetch_and(!ProgressWord::JOIN_SLEEPER, Ordering::AcqRel);
                 return ProgressWord(word);
             }
             if ProgressWord(word).has(ProgressWord::BARRIER_SLEEPERS) {
@@ -209,7 +230,7 @@ impl Shared {
     /// Takes what the members of a broken dispatch left behind, and makes the pool usable again.
     #[cold]
     fn collect_failure(&self, end: ProgressWord) -> Outcome {
-        self.progress.store(end.cleared().0, Ordering::Relaxed);
+        self.front.progress.store(end.cleared().0, Ordering::Relaxed);
         match lock(&self.failure).take() {
             None => Outcome::Done,
             Some(Failure::Panic { payload, .. }) => Outcome::Panicked(payload),
@@ -221,10 +242,10 @@ impl Shared {
 
     /// The life of the worker that is member `index`.
     pub(crate) fn work(&self, index: usize) {
-        let mut last = 0;
+        let mut last = OrderWord(0);
         while let Some(word) = self.next_order(index, last) {
-            last = word.generation();
-            let job = self.order.job.with(|cell| {
+            last = word;
+            let job = self.front.job.with(|cell| {
                 // SAFETY: this thread is a member of the team of the generation it has just seen
                 // (`next_order` checked both in one word), so the job was written before, and will
                 // not be written again before this thread finishes.
@@ -235,26 +256,27 @@ impl Shared {
         }
     }
 
-    /// Waits for a dispatch in which member `index` takes part; `None` at shutdown.
-    fn next_order(&self, index: usize, last: u64) -> Option<OrderWord> {
+    /// Waits for a dispatch after `last` in which member `index` takes part; `None` at shutdown.
+    fn next_order(&self, index: usize, last: OrderWord) -> Option<OrderWord> {
         let slot = &self.slots[index];
-        let is_news =
-            |word: OrderWord| word.shutdown() || (word.size() > index && word.generation() != last);
+        let budget = self.idle_budget(last.size().max(index + 1));
+        let is_news = |word: OrderWord| {
+            word.shutdown() || (word.size() > index && word.generation() != last.generation())
+        };
         // Acquire: the job comes with the word. A pause ends the polling without news.
         let poll = || {
-            let word = OrderWord(self.order.word.load(Ordering::Acquire));
+            let word = OrderWord(self.front.order.load(Ordering::Acquire));
             (word.paused() || is_news(word)).then_some(word)
         };
         let word = loop {
-            let size = OrderWord(self.order.word.load(Ordering::Relaxed)).size().max(index + 1);
-            if let Some(word) = slot.patience.poll(self.budget(size, self.policy.idle), poll)
+            if let Some(word) = slot.patience.poll(budget, poll)
                 && is_news(word)
             {
                 break word;
             }
             slot.parker.announce();
             // Release: with the mark goes the announcement. Acquire: as above.
-            let word = self.order.word.fetch_add(OrderWord::ONE_SLEEPER, Ordering::AcqRel);
+            let word = self.front.order.fetch_add(OrderWord::ONE_SLEEPER, Ordering::AcqRel);
             if is_news(OrderWord(word)) {
                 slot.parker.stay_awake();
             } else if self.forked() {
@@ -262,7 +284,7 @@ impl Shared {
             } else {
                 slot.parker.sleep();
             }
-            let word = self.order.word.fetch_sub(OrderWord::ONE_SLEEPER, Ordering::AcqRel);
+            let word = self.front.order.fetch_sub(OrderWord::ONE_SLEEPER, Ordering::AcqRel);
             if is_news(OrderWord(word)) {
                 break OrderWord(word);
             }
@@ -273,7 +295,7 @@ impl Shared {
     /// Says that one worker has left the dispatch. It may not touch the job any more after this.
     fn finish(&self, size: usize, start: ProgressWord) {
         // Release: what this worker did goes to the caller.
-        let word = self.progress.fetch_add(ProgressWord::ONE_FINISHED, Ordering::AcqRel);
+        let word = self.front.progress.fetch_add(ProgressWord::ONE_FINISHED, Ordering::AcqRel);
         let word = ProgressWord(word.wrapping_add(ProgressWord::ONE_FINISHED));
         if word.has(ProgressWord::BARRIER_SLEEPERS) {
             // They may wait for an arrival that will not come: let them look again.
@@ -320,7 +342,7 @@ impl Shared {
     /// Makes every member that waits at a barrier leave, now or later.
     #[cold]
     pub(crate) fn break_off(&self, size: usize) {
-        self.progress.fetch_or(ProgressWord::BROKEN, Ordering::AcqRel);
+        self.front.progress.fetch_or(ProgressWord::BROKEN, Ordering::AcqRel);
         self.wake(0..size);
     }
 
@@ -337,13 +359,13 @@ impl Shared {
         start: ProgressWord,
     ) -> Result<(), Interrupted> {
         // Release: what this member did before goes to the others. Acquire: the reverse, for the last.
-        let word = self.progress.fetch_add(ProgressWord::ONE_ARRIVAL, Ordering::AcqRel);
+        let word = self.front.progress.fetch_add(ProgressWord::ONE_ARRIVAL, Ordering::AcqRel);
         let word = ProgressWord(word.wrapping_add(ProgressWord::ONE_ARRIVAL));
         let flag = ProgressWord::sleeper_of(phase);
         if word.arrivals() == goal {
             if word.has(flag) {
                 // Nobody can set this flag again before this member arrives at the next barrier.
-                self.progress.fetch_and(!flag, Ordering::Relaxed);
+                self.front.progress.fetch_and(!flag, Ordering::Relaxed);
                 self.wake(0..size);
             }
             return Ok(());
@@ -360,13 +382,13 @@ impl Shared {
             }
         };
         // Acquire: what the others did before the barrier.
-        let poll = || ready(self.progress.load(Ordering::Acquire));
-        if let Some(result) = slot.patience.poll(self.budget(size, self.policy.busy), poll) {
+        let poll = || ready(self.front.progress.load(Ordering::Acquire));
+        if let Some(result) = slot.patience.poll(self.busy_budget(size), poll) {
             return result;
         }
         loop {
             slot.parker.announce();
-            let word = self.progress.fetch_or(flag, Ordering::AcqRel);
+            let word = self.front.progress.fetch_or(flag, Ordering::AcqRel);
             if let Some(result) = ready(word) {
                 slot.parker.stay_awake();
                 return result;

@@ -1,6 +1,6 @@
 //! How long a thread polls before it sleeps.
 
-use crate::sync::{AtomicU32, Ordering, spin_loop, yield_now};
+use crate::sync::{AtomicU32, Ordering, pause_instruction, spin_loop, yield_now};
 use std::time::{Duration, Instant};
 
 /// How long threads poll before they sleep: in workers between dispatches, and in a barrier or the
@@ -62,12 +62,65 @@ impl Default for WaitPolicy {
 /// What one wait may spend before it must sleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    pub(crate) spin: Duration,
+    /// How long it may poll, or give way if the team is crowded.
+    pub(crate) limit: Duration,
+    /// Whether the team has more members than there are CPUs.
+    pub(crate) crowded: bool,
     pub(crate) yields: u32,
+    pub(crate) breath: Breath,
+    /// Breaths to take before the first look: [`Budget::AFTER_WORK`] or [`Budget::IN_STEP`].
+    pub(crate) first: u32,
 }
 
-/// Polls between two looks at the clock, which costs about as much as ten polls.
-const POLLS_PER_LOOK: u32 = 64;
+impl Budget {
+    /// For a worker that has just finished: its caller collects that, and orders the next dispatch,
+    /// on the line that the worker would look at.
+    pub(crate) const AFTER_WORK: u32 = 2;
+    /// For a member that waits for others who should be as far as it is.
+    pub(crate) const IN_STEP: u32 = 1;
+}
+
+/// The length of the pause between two polls, in the CPU's pause instructions.
+///
+/// Each poll of a line that another CPU is about to change takes that line away from it. So a wait
+/// starts with a pause, in which a balanced team's last members arrive, and pauses between polls.
+/// How long the instruction takes differs by a factor of ten from CPU to CPU; so it is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Breath(u32);
+
+/// About a third of the time in which a line goes to another CPU and comes back.
+const BREATH: Duration = Duration::from_nanos(40);
+
+impl Breath {
+    /// Times the pause instruction: some microseconds, once per process.
+    pub(crate) fn measured() -> Self {
+        const PAUSES: u32 = 200;
+        static BREATH_IN_PAUSES: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        let time = |_| {
+            let start = Instant::now();
+            for _ in 0..PAUSES {
+                pause_instruction();
+            }
+            start.elapsed()
+        };
+        let pauses = || {
+            let shortest = (0..5).map(time).min().unwrap_or_default().max(Duration::from_nanos(1));
+            let pauses = (BREATH * PAUSES).as_nanos() / shortest.as_nanos();
+            u32::try_from(pauses).unwrap_or(u32::MAX).clamp(1, 64)
+        };
+        Self(*BREATH_IN_PAUSES.get_or_init(pauses))
+    }
+
+    #[inline]
+    fn take(self) {
+        for _ in 0..self.0 {
+            spin_loop();
+        }
+    }
+}
+
+/// Polls between two looks at the clock, which costs half as much as a poll.
+const POLLS_PER_LOOK: u32 = 32;
 
 /// A gap between two looks at the clock that only a thread sees that lost its CPU: they are one to
 /// five microseconds apart, and a slice of another thread is a millisecond or more.
@@ -94,31 +147,33 @@ impl Patience {
         Self { skip: AtomicU32::new(0), penalty: AtomicU32::new(FIRST_PENALTY) }
     }
 
-    /// Polls within `budget`; `None` when it is used up.
+    /// Polls within `budget`; `None` when it is used up, or when something else than the time is.
     pub(crate) fn poll<T>(
         &self,
         budget: Budget,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        if let Some(found) = ready() {
-            return Some(found);
-        }
-        if budget.spin.is_zero() && budget.yields == 0 {
-            return None;
+        if budget.limit.is_zero() && budget.yields == 0 {
+            return ready();
         }
         let skip = self.skip.load(Ordering::Relaxed);
         if skip > 0 {
             self.skip.store(skip - 1, Ordering::Relaxed);
-            return None;
+            return ready();
         }
-        self.poll_patiently(budget, ready)
+        let found = if budget.crowded { None } else { self.spin(budget, &mut ready) };
+        found.or_else(|| self.give_way(budget, ready))
     }
 
-    fn poll_patiently<T>(&self, budget: Budget, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Keeps the CPU and polls.
+    fn spin<T>(&self, budget: Budget, ready: &mut impl FnMut() -> Option<T>) -> Option<T> {
+        for _ in 1..budget.first {
+            budget.breath.take();
+        }
         let mut clock = None;
-        while !budget.spin.is_zero() {
+        loop {
             for _ in 0..POLLS_PER_LOOK {
-                spin_loop();
+                budget.breath.take();
                 if let Some(found) = ready() {
                     return Some(found);
                 }
@@ -129,21 +184,35 @@ impl Patience {
                 self.lose_patience();
                 return None;
             }
-            if now - start >= budget.spin {
-                break;
+            if now - start >= budget.limit {
+                return None;
             }
             clock = Some((start, now));
         }
-        for _ in 0..budget.yields {
-            let before = Instant::now();
-            yield_now();
+    }
+
+    /// Lets other threads have the CPU between polls: a crowded team for as long as it may, any
+    /// other for a few times.
+    fn give_way<T>(&self, budget: Budget, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+        if self.skip.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let start = Instant::now();
+        let mut before = start;
+        for turn in 0.. {
             if let Some(found) = ready() {
                 return Some(found);
             }
-            if before.elapsed() > OFF_CPU {
+            let now = Instant::now();
+            if now - before > OFF_CPU {
                 self.lose_patience();
                 return None;
             }
+            if turn >= budget.yields && !(budget.crowded && now - start < budget.limit) {
+                return None;
+            }
+            before = now;
+            yield_now();
         }
         None
     }

@@ -48,12 +48,13 @@ impl<'a> Recording<'a> {
         let read = AttentionLayer::read(&file, number)?;
         check_style(file.metadata().require("golden.rope_style")?, read.rope.pairing)?;
         let AttentionLayer { layer, rope, warnings, .. } = read;
-        let rope = RopeTable::new(rope, n_tokens)?;
         let warnings = warnings.iter().map(ToString::to_string).collect();
 
         let shape = layer.shape();
         let rows = |stage: &str, width| rows(&file, stage, width, n_tokens);
         let input = rows("input", shape.embed_dim())?.context("golden.input is missing")?;
+        // Only now: the input has shown that there are as many tokens as the file says.
+        let rope = RopeTable::new(rope, n_tokens)?;
         Ok(Self {
             norm: rows("norm", shape.embed_dim())?,
             q: rows("q", shape.q_dim())?,

@@ -4,7 +4,7 @@
 
 use crate::LayerError;
 use crate::phase;
-use crate::runner::Runner;
+use crate::runner::{Phase, Runner};
 use crate::scratch::{Scratch, Shared};
 use crate::step::Step;
 use ck_ops::CacheElement;
@@ -60,16 +60,21 @@ pub(crate) fn block<E: CacheElement>(
     let me = shared.members.own(team);
     phase::norm(step, ends.input.read(team), me)?;
     phase::project(team, step, shared, me)?;
+    step.end(Phase::Project, team);
 
     team.try_barrier()?;
     phase::attend(team, step, shared, shared.members.own(team))?;
+    step.end(Phase::Attend, team);
 
     team.try_barrier()?;
     phase::merge(team, step, shared, shared.members.own(team))?;
+    step.end(Phase::Merge, team);
 
     team.try_barrier()?;
     let me = shared.members.own(team);
     me.attn_activations.quantize(step.isa, shared.attn.read(team))?;
     let residual = ends.residual.map(|residual| residual.read(team));
-    phase::output(team, step, me, residual, ends.output)
+    phase::output(team, step, me, residual, ends.output)?;
+    step.end(Phase::Output, team);
+    Ok(())
 }

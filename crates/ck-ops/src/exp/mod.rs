@@ -11,6 +11,7 @@
 mod scalar;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wide;
 
 /// Coefficients of `q`, lowest power first.
 const Q: [f32; 5] = [

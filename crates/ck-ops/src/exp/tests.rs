@@ -1,6 +1,8 @@
 //! The exponential and the tangent against `f64`, in ulps.
 
-use super::{EXP_ULPS, TANH_ULPS, exp, tanh};
+use super::{EXP_ULPS, TANH_ULPS, exp, tanh, wide};
+use crate::testing::levels;
+use ck_isa::{Isa, Vectors};
 use std::ops::Range;
 
 /// The distance of `got` from `exact` in units of the last place of `exact` as an f32.
@@ -108,4 +110,41 @@ fn the_ulp_measure_sees_one_bit() {
     let next = f32::from_bits(1f32.to_bits() + 1);
     assert_eq!(ulps(next, 1.0), 1.0);
     assert_eq!(ulps(f32::from_bits(3), f64::from(f32::from_bits(1))), 2.0);
+}
+
+/// Every `step`-th pattern, with both signs, in vectors.
+fn check_vectors<V: Vectors>(v: V, step: usize) {
+    let mut got = vec![0.0; V::LANES];
+    let patterns: Vec<u32> = (0..1 << 31).step_by(step).collect();
+    for patterns in patterns.chunks_exact(V::LANES) {
+        for sign in [0, 1 << 31] {
+            let x: Vec<f32> = patterns.iter().map(|bits| f32::from_bits(bits | sign)).collect();
+            for (wide, scalar) in [
+                (wide::exp(v, v.load(&x)), exp as fn(f32) -> f32),
+                (wide::tanh(v, v.load(&x)), tanh),
+            ] {
+                v.store(wide, &mut got);
+                for (&got, &x) in got.iter().zip(&x) {
+                    let expected = scalar(x);
+                    let same = got.to_bits() == expected.to_bits();
+                    assert!(same || (got.is_nan() && expected.is_nan()), "{x:e}: {got:e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_give_the_bits_of_the_scalar_code() {
+    for isa in levels() {
+        match isa {
+            Isa::Scalar => (),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(token) => check_vectors(token, 3001),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni(token) => check_vectors(token, 3001),
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonDot(token) => check_vectors(token, 3001),
+        }
+    }
 }

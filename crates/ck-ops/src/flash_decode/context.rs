@@ -2,8 +2,9 @@
 
 use super::Attention;
 use super::visible::Visible;
-use crate::kv_cache::HeadSegment;
+use crate::kv_cache::{HeadSegment, PANEL};
 use crate::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError};
+use std::ops::Range;
 
 /// The cached positions and, after them, the new one.
 pub struct Context<'a, E> {
@@ -89,4 +90,33 @@ impl<'a, E: CacheElement> ChunkView<'a, E> {
             _ => unreachable!("a chunk without cached positions has only the new one"),
         }
     }
+
+    /// The panels of the cache that hold visible positions, and perhaps others.
+    pub(super) fn cached_panels(&self) -> [Range<usize>; 2] {
+        // A new position that starts a panel is not in the cache's.
+        let end = self.new.map_or(CHUNK, |(place, _)| place).div_ceil(PANEL);
+        self.visible.panels().map(|panels| panels.start.min(end)..panels.end.min(end))
+    }
+
+    /// The rows of values that are visible, in order.
+    pub(super) fn runs(&self) -> [Option<Run<'a, E>>; 3] {
+        let end = self.new.map_or(CHUNK, |(place, _)| place);
+        let cached = |range: &Range<usize>| {
+            let range = range.start..range.end.min(end);
+            let rows = self.cached.filter(|_| !range.is_empty())?;
+            Some(Run { rows, first_row: range.start, first: range.start, len: range.len() })
+        };
+        let new = self.new.map(|(first, rows)| Run { rows, first_row: 0, first, len: 1 });
+        [cached(&self.visible.sinks), cached(&self.visible.window), new]
+    }
+}
+
+/// Rows of values one after the other, and where their weights start.
+pub(super) struct Run<'a, E> {
+    pub(super) rows: HeadSegment<'a, E>,
+    /// The first of them.
+    pub(super) first_row: usize,
+    /// Its position in the chunk.
+    pub(super) first: usize,
+    pub(super) len: usize,
 }

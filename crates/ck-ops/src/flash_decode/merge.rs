@@ -1,10 +1,13 @@
 //! Partial results of one query head become its output.
 
-use super::{AttendScratch, Partial, partial_len};
+#[cfg(target_arch = "aarch64")]
+use super::neondot;
+use super::{AttendScratch, partial_len, scalar};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512vnni};
 use crate::OpError;
-use crate::exp::exp;
-use crate::finite::check_length;
-use ck_isa::{Isa, fma};
+use crate::finite::{check_length, position_from};
+use ck_isa::Isa;
 
 /// Merges the partial results of one query head, given in the order of the chunks, into `out`.
 ///
@@ -15,7 +18,7 @@ use ck_isa::{Isa, fma};
 /// # Errors
 ///
 /// [`OpError::Length`], [`OpError::EmptyContext`] without any partial, [`OpError::NonFiniteResult`] (which calls the
-/// head row 0). `out` is then as it was.
+/// head 0). `out` is then as it was.
 pub fn merge<'a>(
     isa: Isa,
     head_dim: usize,
@@ -25,10 +28,7 @@ pub fn merge<'a>(
 ) -> Result<(), OpError> {
     let len = partial_len(head_dim);
     check_length("merged head", head_dim, out.len())?;
-    if scratch.partials.len() < len {
-        return Err(OpError::Scratch);
-    }
-    let total = &mut scratch.partials[..len];
+    let total = scratch.parts().partials.get_mut(..len).ok_or(OpError::Scratch)?;
     let mut partials = partials.into_iter();
     let first = partials.next().ok_or(OpError::EmptyContext)?;
     check_length("partial", len, first.len())?;
@@ -37,35 +37,47 @@ pub fn merge<'a>(
         check_length("partial", len, partial.len())?;
         fold(isa, head_dim, total, partial);
     }
-    check(isa, head_dim, 0, total)?;
+    check(head_dim, 0, total)?;
     finish(isa, total, out);
     Ok(())
 }
 
-/// Adds the next chunk's `partial` to `total`.
-pub(super) fn fold(_isa: Isa, head_dim: usize, total: &mut [f32], partial: &[f32]) {
-    let (max, sum) = (Partial::max(head_dim), Partial::sum(head_dim));
-    let larger = if total[max] > partial[max] { total[max] } else { partial[max] };
-    let (ours, theirs) = (exp(total[max] - larger), exp(partial[max] - larger));
-    total[max] = larger;
-    total[sum] = fma(total[sum], ours, partial[sum] * theirs);
-    for (total, &partial) in total[..head_dim].iter_mut().zip(partial) {
-        *total = fma(*total, ours, partial * theirs);
+/// Refuses a total whose quotients would not be finite. The sum of the weights is finite and at least one.
+pub(super) fn check(head_dim: usize, head: usize, total: &[f32]) -> Result<(), OpError> {
+    match position_from(f32::INFINITY, &total[..head_dim]) {
+        None => Ok(()),
+        Some(dim) => Err(OpError::NonFiniteResult { head, dim }),
     }
 }
 
-/// Refuses a total whose quotients would not be finite. The sum of the weights is finite and at least one.
-pub(super) fn check(_isa: Isa, head_dim: usize, row: usize, total: &[f32]) -> Result<(), OpError> {
-    match total[..head_dim].iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(dim) => Err(OpError::NonFiniteResult { row, dim }),
+/// Adds the next chunk's `partial` to `total`.
+pub(super) fn fold(isa: Isa, head_dim: usize, total: &mut [f32], partial: &[f32]) {
+    match isa {
+        Isa::Scalar => scalar::fold(head_dim, total, partial),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2::fold(token, head_dim, total, partial) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::fold(token, head_dim, total, partial) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot::fold(token, head_dim, total, partial) },
     }
 }
 
 /// Divides the weighted sum of the values by the sum of the weights.
-pub(super) fn finish(_isa: Isa, total: &[f32], out: &mut [f32]) {
-    let sum = total[Partial::sum(out.len())];
-    for (out, &value) in out.iter_mut().zip(total) {
-        *out = value / sum;
+pub(super) fn finish(isa: Isa, total: &[f32], out: &mut [f32]) {
+    match isa {
+        Isa::Scalar => scalar::finish(total, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2::finish(token, total, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::finish(token, total, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot::finish(token, total, out) },
     }
 }

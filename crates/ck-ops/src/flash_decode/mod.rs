@@ -6,13 +6,20 @@
 //! chunks. Which thread computes which partial changes nothing.
 
 mod attention;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512vnni;
 mod context;
 mod merge;
+#[cfg(target_arch = "aarch64")]
+mod neondot;
 mod scalar;
 mod scratch;
 #[cfg(test)]
 mod tests;
 mod visible;
+mod wide;
 mod work_item;
 
 use crate::finite::check_length;
@@ -23,6 +30,7 @@ use context::ChunkView;
 pub use context::Context;
 pub use merge::merge;
 pub use scratch::AttendScratch;
+use scratch::{Parts, Scores};
 use std::ops::Range;
 pub use work_item::{HEADS_PER_ITEM, WorkItem};
 
@@ -77,7 +85,7 @@ pub fn attend_chunk<E: CacheElement>(
     check_length("queries of the work item", item.n_heads * head_dim, q.len())?;
     let expected = item.n_heads * partial_len(head_dim);
     check_length("partials of the work item", expected, partials.len())?;
-    attend(isa, attention, context, item, q, &mut scratch.scores, partials)
+    attend(isa, attention, context, item, q, scratch.parts().scores, partials)
 }
 
 /// [`attend_chunk`] after its checks.
@@ -87,7 +95,7 @@ fn attend<E: CacheElement>(
     context: Context<'_, E>,
     item: WorkItem,
     q: &[f32],
-    scores: &mut [f32],
+    scores: &mut Scores,
     partials: &mut [f32],
 ) -> Result<(), OpError> {
     let head_dim = attention.head_dim();
@@ -107,13 +115,24 @@ fn attend<E: CacheElement>(
 
 /// Computes the partials of at most [`HEADS_PER_ITEM`] heads; false if a score is not finite.
 fn attend_block<E: CacheElement>(
-    _isa: Isa,
+    isa: Isa,
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut [f32],
+    scores: &mut Scores,
     partials: &mut [f32],
 ) -> bool {
-    scalar::attend(view, q, scores, partials)
+    match isa {
+        Isa::Scalar => scalar::attend(view, q, scores, partials),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2::attend(token, view, q, scores, partials) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::attend(token, view, q, scores, partials) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot::attend(token, view, q, scores, partials) },
+    }
 }
 
 /// Finds the score that is not finite, by the plain code.
@@ -125,7 +144,7 @@ fn non_finite_score<E: CacheElement>(
     q: &[f32],
 ) -> OpError {
     for (row, q) in q.chunks_exact(view.head_dim).enumerate() {
-        let mut scores = [0.0; scratch::SCORES];
+        let mut scores = [0.0; scratch::ROW];
         scalar::scores(view, q, &mut scores);
         for index in view.visible.positions() {
             let score = scores[index];
@@ -180,7 +199,7 @@ pub fn flash_decode_heads<E: CacheElement>(
     check_length("queries", heads.len() * head_dim, q.len())?;
     check_length("attention output", heads.len() * head_dim, out.len())?;
 
-    let AttendScratch { scores, partials, totals, .. } = scratch;
+    let Parts { scores, partials, totals } = scratch.parts();
     let len = partial_len(head_dim);
     for item in attention.items_of(heads.clone(), context.positions()) {
         let rows = item.first_head - heads.start..item.first_head - heads.start + item.n_heads;
@@ -198,7 +217,7 @@ pub fn flash_decode_heads<E: CacheElement>(
     }
     let totals = totals.chunks_exact(len).take(heads.len());
     for (head, total) in heads.zip(totals.clone()) {
-        merge::check(isa, head_dim, head, total)?;
+        merge::check(head_dim, head, total)?;
     }
     for (total, out) in totals.zip(out.chunks_exact_mut(head_dim)) {
         merge::finish(isa, total, out);

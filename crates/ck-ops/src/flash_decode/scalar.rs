@@ -1,7 +1,7 @@
 //! Attention over one chunk as plain code: the definition.
 
 use super::context::ChunkView;
-use super::scratch::SCORES;
+use super::scratch::{ScoreRow, Scores};
 use super::{Partial, partial_len};
 use crate::CacheElement;
 use crate::exp::{exp, tanh};
@@ -14,11 +14,11 @@ use half::f16;
 pub(super) fn attend<E: CacheElement>(
     view: &ChunkView<'_, E>,
     q: &[f32],
-    scores: &mut [f32],
+    scores: &mut Scores,
     partials: &mut [f32],
 ) -> bool {
     let head_dim = view.head_dim;
-    let scores: &mut [f32; SCORES] = scores.first_chunk_mut().expect("scratch has room");
+    let scores = &mut scores[0];
     let heads = q.chunks_exact(head_dim).zip(partials.chunks_exact_mut(partial_len(head_dim)));
     for (q, partial) in heads {
         self::scores(view, q, scores);
@@ -39,11 +39,7 @@ pub(super) fn attend<E: CacheElement>(
 }
 
 /// The scaled scores of one query head at every visible position; what else `scores` holds means nothing.
-pub(super) fn scores<E: CacheElement>(
-    view: &ChunkView<'_, E>,
-    q: &[f32],
-    scores: &mut [f32; SCORES],
-) {
+pub(super) fn scores<E: CacheElement>(view: &ChunkView<'_, E>, q: &[f32], scores: &mut ScoreRow) {
     let mut last_panel = None;
     for i in view.visible.positions() {
         let (segment, index) = view.segment_of(i);
@@ -82,7 +78,7 @@ fn dot_panel<E: CacheElement>(
 ///
 /// Both are made of 16 strided parts, position `i` of the chunk in part `i % 16`, combined by halves. `a > b ? a
 /// : b` is the larger of two.
-fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut [f32; SCORES]) -> (f32, f32) {
+fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut ScoreRow) -> (f32, f32) {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut max = [f32::NEG_INFINITY; PANEL];
     for i in view.visible.positions() {
@@ -98,11 +94,7 @@ fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut [f32; SCORES])
 }
 
 /// The sum of the values by their weights: each dimension from zero, by sequential `fma` over the positions.
-fn weighted_sum<E: CacheElement>(
-    view: &ChunkView<'_, E>,
-    weights: &[f32; SCORES],
-    sums: &mut [f32],
-) {
+fn weighted_sum<E: CacheElement>(view: &ChunkView<'_, E>, weights: &ScoreRow, sums: &mut [f32]) {
     sums.fill(0.0);
     for i in view.visible.positions() {
         let (segment, index) = view.segment_of(i);
@@ -111,5 +103,25 @@ fn weighted_sum<E: CacheElement>(
             let scale = E::SCALE_BLOCK.map_or(f16::ONE, |block| scales[d / block]);
             *sum = fma(weights[i], value.widen(scale), *sum);
         }
+    }
+}
+
+/// Adds the next chunk's `partial` to `total`.
+pub(super) fn fold(head_dim: usize, total: &mut [f32], partial: &[f32]) {
+    let (max, sum) = (Partial::max(head_dim), Partial::sum(head_dim));
+    let larger = if total[max] > partial[max] { total[max] } else { partial[max] };
+    let (ours, theirs) = (exp(total[max] - larger), exp(partial[max] - larger));
+    total[max] = larger;
+    total[sum] = fma(total[sum], ours, partial[sum] * theirs);
+    for (total, &partial) in total[..head_dim].iter_mut().zip(partial) {
+        *total = fma(*total, ours, partial * theirs);
+    }
+}
+
+/// Divides the weighted sum of the values by the sum of the weights.
+pub(super) fn finish(total: &[f32], out: &mut [f32]) {
+    let sum = total[Partial::sum(out.len())];
+    for (out, &value) in out.iter_mut().zip(total) {
+        *out = value / sum;
     }
 }

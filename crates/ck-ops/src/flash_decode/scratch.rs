@@ -7,7 +7,13 @@ use crate::kv_cache::PANEL;
 use crate::{CHUNK, OpError};
 
 /// Scores of one head over one chunk, and a panel's width for a store that reaches past its end.
-pub(super) const SCORES: usize = CHUNK + PANEL;
+pub(super) const ROW: usize = CHUNK + PANEL;
+
+/// One head's scores, which become weights.
+pub(super) type ScoreRow = [f32; ROW];
+
+/// The scores of a work item's heads.
+pub(super) type Scores = [ScoreRow; HEADS_PER_ITEM];
 
 /// Memory for the intermediate results of one thread. It is made once for a layer's attention (or for
 /// several alike); what it holds between calls means nothing.
@@ -15,12 +21,18 @@ pub(super) const SCORES: usize = CHUNK + PANEL;
 pub struct AttendScratch {
     n_heads: usize,
     head_dim: usize,
-    /// `[HEADS_PER_ITEM][SCORES]`.
-    pub(super) scores: AlignedZeroed<f32>,
+    scores: AlignedZeroed<f32>,
     /// `[HEADS_PER_ITEM][partial_len]`: the chunk at hand.
-    pub(super) partials: AlignedZeroed<f32>,
+    partials: AlignedZeroed<f32>,
     /// `[n_heads][partial_len]`: the chunks merged so far.
-    pub(super) totals: AlignedZeroed<f32>,
+    totals: AlignedZeroed<f32>,
+}
+
+/// The parts of a scratch, borrowed at once.
+pub(super) struct Parts<'a> {
+    pub(super) scores: &'a mut Scores,
+    pub(super) partials: &'a mut [f32],
+    pub(super) totals: &'a mut [f32],
 }
 
 impl AttendScratch {
@@ -39,14 +51,21 @@ impl AttendScratch {
         Ok(Self {
             n_heads,
             head_dim,
-            scores: AlignedZeroed::try_new(HEADS_PER_ITEM * SCORES, WHAT)?,
+            scores: AlignedZeroed::try_new(HEADS_PER_ITEM * ROW, WHAT)?,
             partials: partials(HEADS_PER_ITEM)?,
             totals: partials(n_heads)?,
         })
     }
 
+    /// Refuses scratch that was made for another attention.
     pub(super) fn check(&self, attention: &Attention) -> Result<(), OpError> {
         let fits = (self.n_heads, self.head_dim) == (attention.n_heads(), attention.head_dim());
         if fits { Ok(()) } else { Err(OpError::Scratch) }
+    }
+
+    pub(super) fn parts(&mut self) -> Parts<'_> {
+        let (rows, _) = self.scores.as_chunks_mut();
+        let scores = rows.first_chunk_mut().expect("allocated with so many rows");
+        Parts { scores, partials: &mut self.partials, totals: &mut self.totals }
     }
 }

@@ -6,6 +6,7 @@ mod oracle;
 mod parallel;
 
 use super::{AttendScratch, Attention, flash_decode};
+use crate::testing::on_every_level;
 use crate::{CHUNK, CacheElement, KvCache, NewPosition, OpError};
 use ck_isa::Isa;
 use ck_testing::generate::{Rng, Values};
@@ -43,13 +44,14 @@ impl Sample {
         self.keys.len() / self.width()
     }
 
-    /// A cache of every position but the last, and the last.
-    fn stored<E: CacheElement>(&self, isa: Isa) -> (KvCache<E>, NewPosition<E>) {
+    /// A cache of every position but the last, and the last. Every level rounds them to the same bits, which the
+    /// cache's own tests see to.
+    fn stored<E: CacheElement>(&self) -> (KvCache<E>, NewPosition<E>) {
         let shape = self.attention.shape();
         let mut cache = KvCache::with_capacity(shape, self.positions() - 1).unwrap();
         let mut new = NewPosition::new(shape).unwrap();
         for (index, (key, value)) in self.rows().enumerate() {
-            new.set(isa, key, value).unwrap();
+            new.set(Isa::detect(), key, value).unwrap();
             if index + 1 < self.positions() {
                 cache.append(&new).unwrap();
             }
@@ -57,15 +59,17 @@ impl Sample {
         (cache, new)
     }
 
+    /// The result of every level, which is the same.
     fn decode<E: CacheElement>(
         &self,
-        isa: Isa,
         (cache, new): &(KvCache<E>, NewPosition<E>),
     ) -> Result<Vec<f32>, OpError> {
-        let mut scratch = AttendScratch::new(&self.attention).unwrap();
-        let mut out = vec![f32::NAN; self.q.len()];
-        flash_decode(isa, &self.attention, cache, Some(new), &self.q, &mut scratch, &mut out)?;
-        Ok(out)
+        on_every_level(|isa| {
+            let mut scratch = AttendScratch::new(&self.attention).unwrap();
+            let mut out = vec![f32::NAN; self.q.len()];
+            flash_decode(isa, &self.attention, cache, Some(new), &self.q, &mut scratch, &mut out)?;
+            Ok(out)
+        })
     }
 }
 

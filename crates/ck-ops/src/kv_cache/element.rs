@@ -3,7 +3,7 @@
 use crate::OpError;
 use crate::finite::check_finite;
 use bytemuck::Pod;
-use ck_isa::Isa;
+use ck_isa::{Isa, Vectors};
 use half::f16;
 
 /// An element type of a [`KvCache`](crate::KvCache): `f32` or [`half::f16`].
@@ -21,7 +21,7 @@ pub trait Element: Pod + PartialEq + Send + Sync {
     const SCALE_BLOCK: Option<usize>;
 
     /// Whether `row` can be rounded to this type: finite, and within its range.
-    fn check(isa: Isa, what: &'static str, row: &[f32]) -> Result<(), OpError>;
+    fn check(what: &'static str, row: &[f32]) -> Result<(), OpError>;
 
     /// Rounds `row`, which passed [`check`](Self::check). `scales` has one element per block.
     fn round(isa: Isa, row: &[f32], elements: &mut [Self], scales: &mut [f16]);
@@ -32,6 +32,9 @@ pub trait Element: Pod + PartialEq + Send + Sync {
 
     /// The element as `f32`, exactly. `scale` is its block's scale, or one.
     fn widen(self, scale: f16) -> f32;
+
+    /// The first elements of `from`, as many as a vector has lanes, as `f32`, exactly but for their scales.
+    fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32;
 }
 
 impl CacheElement for f32 {}
@@ -40,8 +43,8 @@ impl Element for f32 {
     const NAME: &'static str = "f32";
     const SCALE_BLOCK: Option<usize> = None;
 
-    fn check(isa: Isa, what: &'static str, row: &[f32]) -> Result<(), OpError> {
-        check_finite(isa, what, row)
+    fn check(what: &'static str, row: &[f32]) -> Result<(), OpError> {
+        check_finite(what, row)
     }
 
     fn round(_isa: Isa, row: &[f32], elements: &mut [Self], _scales: &mut [f16]) {
@@ -57,42 +60,9 @@ impl Element for f32 {
     fn widen(self, _scale: f16) -> f32 {
         self
     }
-}
-
-impl CacheElement for f16 {}
-
-/// The smallest magnitude that rounds to infinity in `f16`: halfway from its largest number, 65504, to the next
-/// power of two, which is the even neighbour.
-const F16_OVERFLOW: f32 = 65_520.0;
-
-impl Element for f16 {
-    const NAME: &'static str = "f16";
-    const SCALE_BLOCK: Option<usize> = None;
-
-    fn check(isa: Isa, what: &'static str, row: &[f32]) -> Result<(), OpError> {
-        check_finite(isa, what, row)?;
-        match row.iter().position(|value| value.abs() >= F16_OVERFLOW) {
-            None => Ok(()),
-            Some(index) => {
-                let (value, element) = (row[index], Self::NAME);
-                Err(OpError::BeyondRange { what, index, value, element })
-            }
-        }
-    }
-
-    fn round(_isa: Isa, row: &[f32], elements: &mut [Self], _scales: &mut [f16]) {
-        for (element, &value) in elements.iter_mut().zip(row) {
-            *element = Self::from_f32(value);
-        }
-    }
-
-    #[cfg(test)]
-    fn filler(value: f16) -> Self {
-        value
-    }
 
     #[inline(always)]
-    fn widen(self, _scale: f16) -> f32 {
-        self.to_f32()
+    fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
+        v.load(from)
     }
 }

@@ -10,6 +10,7 @@
 
 mod append;
 mod element;
+mod f16;
 mod new_position;
 mod segment;
 mod shape;

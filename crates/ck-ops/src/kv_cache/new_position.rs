@@ -55,8 +55,8 @@ impl<E: CacheElement> NewPosition<E> {
         let (n, head_dim) = (self.shape.n_kv_heads(), self.shape.head_dim());
         check_length("keys", n * head_dim, keys.len())?;
         check_length("values", n * head_dim, values.len())?;
-        E::check(isa, "keys", keys)?;
-        E::check(isa, "values", values)?;
+        E::check("keys", keys)?;
+        E::check("values", values)?;
         let rows = keys.chunks_exact(head_dim).zip(values.chunks_exact(head_dim));
         for (head, (key, value)) in self.heads.iter_mut().zip(rows) {
             head.round(isa, key, value);
@@ -159,8 +159,8 @@ impl<E: CacheElement> NewHead<E> {
     pub fn set(&mut self, isa: Isa, key: &[f32], value: &[f32]) -> Result<(), OpError> {
         check_length("key", self.head_dim, key.len())?;
         check_length("value", self.head_dim, value.len())?;
-        E::check(isa, "key", key)?;
-        E::check(isa, "value", value)?;
+        E::check("key", key)?;
+        E::check("value", value)?;
         self.round(isa, key, value);
         Ok(())
     }

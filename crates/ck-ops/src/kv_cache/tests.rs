@@ -2,12 +2,11 @@
 
 use super::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition};
 use crate::OpError;
+use crate::testing::{levels, on_every_level};
 use ck_isa::Isa;
 use ck_testing::generate::{Rng, Values};
 use half::f16;
 use proptest::prelude::*;
-
-const ISA: Isa = Isa::Scalar;
 
 fn shape(n_kv_heads: usize, head_dim: usize) -> CacheShape {
     CacheShape::new(n_kv_heads, head_dim).unwrap()
@@ -21,7 +20,7 @@ fn fill<E: CacheElement>(cache: &mut KvCache<E>, positions: usize) {
         for head in 0..shape.n_kv_heads() {
             let key = (10 * head + cache.len()) as f32;
             let (k, v) = (vec![key; shape.head_dim()], vec![key + 1000.0; shape.head_dim()]);
-            new.set_head(ISA, head, &k, &v).unwrap();
+            new.set_head(Isa::detect(), head, &k, &v).unwrap();
         }
         cache.append(&new).unwrap();
     }
@@ -165,15 +164,15 @@ fn read_new<E: CacheElement>(new: &NewPosition<E>) -> Vec<f32> {
 // Fault 8 of the original: a poisoned row spoils the tokens after it.
 #[test]
 fn values_that_the_element_type_cannot_hold_are_refused_and_change_nothing() {
-    fn check<E: CacheElement>(bad: f32) {
+    fn check<E: CacheElement>(isa: Isa, bad: f32) {
         let mut new = NewPosition::<E>::new(shape(2, 10)).unwrap();
         let good = vec![0.25; 20];
-        new.set(ISA, &good, &good).unwrap();
+        new.set(isa, &good, &good).unwrap();
         let before = read_new(&new);
         for index in 0..20 {
             let mut row = good.clone();
             row[index] = bad;
-            for result in [new.set(ISA, &row, &good), new.set(ISA, &good, &row)] {
+            for result in [new.set(isa, &row, &good), new.set(isa, &good, &row)] {
                 let (OpError::NonFinite { index: at, value, .. }
                 | OpError::BeyondRange { index: at, value, .. }) = result.unwrap_err()
                 else {
@@ -183,20 +182,22 @@ fn values_that_the_element_type_cannot_hold_are_refused_and_change_nothing() {
             }
         }
         let row = [bad; 10];
-        assert!(new.set_head(ISA, 1, &row, &good[..10]).is_err());
-        assert!(new.set_head(ISA, 1, &good[..10], &row).is_err());
-        assert!(new.heads_mut()[1].set(ISA, &good[..10], &row).is_err());
-        assert!(new.set_head(ISA, 2, &good[..10], &good[..10]).is_err());
-        assert!(new.set_head(ISA, 1, &good[..9], &good[..10]).is_err());
-        assert!(new.set(ISA, &good, &good[..10]).is_err());
+        assert!(new.set_head(isa, 1, &row, &good[..10]).is_err());
+        assert!(new.set_head(isa, 1, &good[..10], &row).is_err());
+        assert!(new.heads_mut()[1].set(isa, &good[..10], &row).is_err());
+        assert!(new.set_head(isa, 2, &good[..10], &good[..10]).is_err());
+        assert!(new.set_head(isa, 1, &good[..9], &good[..10]).is_err());
+        assert!(new.set(isa, &good, &good[..10]).is_err());
         assert_eq!(read_new(&new), before);
     }
-    for bad in Values::NON_FINITE {
-        check::<f32>(bad);
-        check::<f16>(bad);
-    }
-    for bad in [65_520.0, -65_520.0, 1e30] {
-        check::<f16>(bad);
+    for isa in levels() {
+        for bad in Values::NON_FINITE {
+            check::<f32>(isa, bad);
+            check::<f16>(isa, bad);
+        }
+        for bad in [65_520.0, -65_520.0, 1e30] {
+            check::<f16>(isa, bad);
+        }
     }
 }
 
@@ -216,8 +217,31 @@ fn f16_rows_are_rounded_once_with_ties_to_even() {
     ];
     let expected =
         [1.0, 1.0 + 2f32.powi(-9), 1.0 + 2f32.powi(-10), 65_504.0, 0.0, tiny * 2.0, -tiny, -0.0];
-    new.set(ISA, &row, &row).unwrap();
-    ck_testing::compare::assert_bits_eq("f16", &read_new(&new), &[expected, expected].concat());
+    for isa in levels() {
+        new.set(isa, &row, &row).unwrap();
+        let expected = [expected, expected].concat();
+        ck_testing::compare::assert_bits_eq("f16", &read_new(&new), &expected);
+    }
+}
+
+#[test]
+fn rows_of_every_width_and_kind_are_rounded_with_the_same_bits() {
+    fn check<E: CacheElement>(head_dim: usize, row: &[f32]) {
+        let rounded = on_every_level(|isa| {
+            let mut new = NewPosition::<E>::new(shape(1, head_dim)).unwrap();
+            new.set(isa, row, row)?;
+            Ok(read_new(&new))
+        });
+        assert!(rounded.is_ok() || E::NAME != "f32", "{head_dim}");
+    }
+    let mut rng = Rng::new(9);
+    for kind in Values::ALL {
+        for head_dim in (2..130).step_by(2) {
+            let row = kind.row(&mut rng, head_dim);
+            check::<f32>(head_dim, &row);
+            check::<f16>(head_dim, &row);
+        }
+    }
 }
 
 /// The nearest `f16` by searching all of them; of two equally near the one with an even pattern.
@@ -241,10 +265,12 @@ proptest! {
         let x = f32::from_bits(bits);
         prop_assume!(x.abs() < 65_520.0);
         let mut new = NewPosition::<f16>::new(shape(1, 2)).unwrap();
-        new.set(ISA, &[x, x], &[x, x]).unwrap();
         let expected = nearest_f16(x).to_f32();
-        for got in read_new(&new) {
-            prop_assert_eq!(got.to_bits(), expected.to_bits(), "{} of {}", got, x);
+        for isa in levels() {
+            new.set(isa, &[x, x], &[x, x]).unwrap();
+            for got in read_new(&new) {
+                prop_assert_eq!(got.to_bits(), expected.to_bits(), "{} of {}", got, x);
+            }
         }
     }
 
@@ -273,7 +299,7 @@ proptest! {
                 }
                 _ => for _ in 0..n {
                     let row = Values::Normal.row(&mut rng, 8);
-                    new.set(ISA, &row, &row).unwrap();
+                    new.set(Isa::detect(), &row, &row).unwrap();
                     let full = list.len() == capacity;
                     prop_assert_eq!(cache.append(&new).is_err(), full);
                     if !full {

@@ -1,8 +1,15 @@
 //! RMSNorm: `y[i] = x[i] / sqrt(mean(x * x) + eps) * gamma[i]`.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512vnni;
+#[cfg(target_arch = "aarch64")]
+mod neondot;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use crate::OpError;
 use crate::finite::{check_finite, check_length};
@@ -47,11 +54,11 @@ pub fn rms_norm(
     if !(eps.is_finite() && eps >= 0.0) {
         return Err(OpError::Epsilon { eps });
     }
-    check_finite(isa, "rms norm gamma", gamma)?;
+    check_finite("rms norm gamma", gamma)?;
     let sum = sum_of_squares(isa, x);
     if !sum.is_finite() {
         // Squares of finite f32 values cannot overflow f64, so there is a value to name.
-        check_finite(isa, "rms norm input", x)?;
+        check_finite("rms norm input", x)?;
     }
     let scale = scale(sum, x.len(), eps)?;
     apply(isa, x, gamma, scale, out);
@@ -75,10 +82,32 @@ fn scale(sum: f64, n: usize, eps: f32) -> Result<f32, OpError> {
     Ok(1.0 / radicand.sqrt())
 }
 
-fn sum_of_squares(_isa: Isa, x: &[f32]) -> f64 {
-    scalar::sum_of_squares(x)
+fn sum_of_squares(isa: Isa, x: &[f32]) -> f64 {
+    match isa {
+        Isa::Scalar => scalar::sum_of_squares(x),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2::sum_of_squares(token, x) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::sum_of_squares(token, x) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot::sum_of_squares(token, x) },
+    }
 }
 
-fn apply(_isa: Isa, x: &[f32], gamma: &[f32], scale: f32, out: &mut [f32]) {
-    scalar::apply(x, gamma, scale, out);
+fn apply(isa: Isa, x: &[f32], gamma: &[f32], scale: f32, out: &mut [f32]) {
+    match isa {
+        Isa::Scalar => scalar::apply(x, gamma, scale, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2::apply(token, x, gamma, scale, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni::apply(token, x, gamma, scale, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot::apply(token, x, gamma, scale, out) },
+    }
 }

@@ -2,15 +2,18 @@
 
 use super::rms_norm;
 use crate::OpError;
-use ck_isa::Isa;
-use ck_testing::generate::{Rng, Values, sizes};
+use crate::testing::{levels, on_every_level};
+use ck_testing::generate::{Placed, Rng, Values, sizes};
 use ck_testing::{bounds, compare, oracle};
 use proptest::prelude::*;
 
+/// The result of every level, which is the same.
 fn norm(x: &[f32], gamma: &[f32], eps: f32) -> Result<Vec<f32>, OpError> {
-    let mut out = vec![f32::NAN; x.len()];
-    rms_norm(Isa::Scalar, x, gamma, eps, &mut out)?;
-    Ok(out)
+    on_every_level(|isa| {
+        let mut out = vec![f32::NAN; x.len()];
+        rms_norm(isa, x, gamma, eps, &mut out)?;
+        Ok(out)
+    })
 }
 
 fn ones(n: usize) -> Vec<f32> {
@@ -114,10 +117,12 @@ fn the_mean_divides_by_the_real_width() {
 // Fault 8 of the original: NaN and infinity vanish.
 #[test]
 fn non_finite_input_is_named_and_leaves_the_output_alone() {
-    let isa = Isa::Scalar;
-    let mut out = [7.0f32; 20];
     let good = [1.0f32; 20];
-    for bad in Values::NON_FINITE {
+    for (bad, isa) in Values::NON_FINITE
+        .into_iter()
+        .flat_map(|bad| levels().into_iter().map(move |isa| (bad, isa)))
+    {
+        let mut out = [7.0f32; 20];
         for index in [0, 8, 19] {
             let mut x = good;
             x[index] = bad;
@@ -134,11 +139,28 @@ fn non_finite_input_is_named_and_leaves_the_output_alone() {
         }
         let result = rms_norm(isa, &good, &good, bad, &mut out);
         assert!(matches!(result, Err(OpError::Epsilon { .. })));
+        assert!(rms_norm(isa, &good[..19], &good[..19], 0.0, &mut out).is_err());
+        assert_eq!(out, [7.0; 20]);
     }
-    assert_eq!(rms_norm(isa, &good, &good, -1.0, &mut out), Err(OpError::Epsilon { eps: -1.0 }));
-    assert!(matches!(rms_norm(isa, &[], &[], 0.0, &mut []), Err(OpError::Zero { .. })));
-    assert!(rms_norm(isa, &good[..19], &good[..19], 0.0, &mut out).is_err());
-    assert_eq!(out, [7.0; 20]);
+    assert_eq!(norm(&good, &good, -1.0), Err(OpError::Epsilon { eps: -1.0 }));
+    assert!(matches!(norm(&[], &[], 0.0), Err(OpError::Zero { .. })));
+}
+
+#[test]
+fn rows_anywhere_in_memory_give_the_same_bits_and_nothing_beside_them_is_written() {
+    let mut rng = Rng::new(3);
+    for n in [1, 7, 8, 15, 16, 17, 31, 64, 100] {
+        let (x, gamma) = (Values::Normal.row(&mut rng, n), Values::Normal.row(&mut rng, n));
+        let expected = norm(&x, &gamma, 1e-6).unwrap();
+        for (isa, offset) in levels().into_iter().flat_map(|isa| (0..16).map(move |o| (isa, 4 * o)))
+        {
+            let placed = [&x, &gamma, &x].map(|row| Placed::new(row, offset, f32::NAN));
+            let [x, gamma, mut out] = placed;
+            rms_norm(isa, x.as_slice(), gamma.as_slice(), 1e-6, out.as_mut_slice()).unwrap();
+            compare::assert_bits_eq(&format!("{isa}, {n} at {offset}"), out.as_slice(), &expected);
+            out.assert_guards();
+        }
+    }
 }
 
 proptest! {

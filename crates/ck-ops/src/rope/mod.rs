@@ -1,10 +1,18 @@
 //! Rotary position embedding.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512vnni;
 mod config;
+#[cfg(target_arch = "aarch64")]
+mod neondot;
+mod rotate;
 mod scalar;
 mod table;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub use config::{Pairing, RopeConfig};
 pub use table::RopeTable;

@@ -1,7 +1,7 @@
 //! The sines and cosines of a range of positions.
 
-use super::config::{Pairing, RopeConfig};
-use super::scalar;
+use super::config::RopeConfig;
+use super::rotate::rotate;
 use crate::OpError;
 use ck_isa::Isa;
 
@@ -114,13 +114,5 @@ impl RopeTable {
             rotate(isa, pairing, cos, sin, &mut head[..rot_dim]);
         }
         Ok(())
-    }
-}
-
-/// Rotates one head's first `rot_dim` elements.
-fn rotate(_isa: Isa, pairing: Pairing, cos: &[f32], sin: &[f32], head: &mut [f32]) {
-    match pairing {
-        Pairing::SplitHalf => scalar::rotate_split_half(cos, sin, head),
-        Pairing::Interleaved => scalar::rotate_interleaved(cos, sin, head),
     }
 }

@@ -2,16 +2,21 @@
 
 use super::{Pairing, RopeConfig, RopeTable};
 use crate::OpError;
+use crate::testing::{levels, on_every_level};
 use ck_isa::Isa;
-use ck_testing::generate::{Rng, Values};
+use ck_testing::generate::{Placed, Rng, Values};
 use ck_testing::{bounds, compare, oracle};
 use proptest::prelude::*;
 
+/// The result of every level, which is the same.
 fn rotated(config: RopeConfig, position: usize, heads: &[f32]) -> Vec<f32> {
-    let mut heads = heads.to_vec();
     let table = RopeTable::new(config, position + 1).unwrap();
-    table.apply(Isa::Scalar, position, &mut heads).unwrap();
-    heads
+    let rotate = |isa| {
+        let mut heads = heads.to_vec();
+        table.apply(isa, position, &mut heads)?;
+        Ok(heads)
+    };
+    on_every_level(rotate).unwrap()
 }
 
 /// Compares with the oracle on one head; the result may come from elsewhere.
@@ -80,6 +85,35 @@ fn elements_beyond_the_rotated_width_pass_through() {
         assert_eq!(y[8..], head[8..]);
         assert_eq!(y[..8], rotated(whole, 3, &head[..8]));
         assert_ne!(y[..8], head[..8]);
+    }
+}
+
+#[test]
+fn every_width_is_rotated_with_the_same_bits_anywhere_in_memory() {
+    let mut rng = Rng::new(4);
+    for half in (1..=40).chain([64, 96, 128]) {
+        for pairing in [Pairing::SplitHalf, Pairing::Interleaved] {
+            let config = RopeConfig::new(2 * half, 1e4).with_pairing(pairing);
+            let table = RopeTable::new(config.clone(), 8).unwrap();
+            let heads = Values::Normal.row(&mut rng, 6 * half);
+            let expected = rotated(config, 7, &heads);
+            for (i, isa) in levels().into_iter().enumerate() {
+                let mut placed = Placed::new(&heads, 4 * ((half + i) % 16), f32::NAN);
+                table.apply(isa, 7, placed.as_mut_slice()).unwrap();
+                compare::assert_bits_eq(&format!("{isa}, {half}"), placed.as_slice(), &expected);
+                placed.assert_guards();
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_every_kind_are_rotated_with_the_same_bits() {
+    let mut rng = Rng::new(5);
+    for kind in Values::ALL {
+        for pairing in [Pairing::SplitHalf, Pairing::Interleaved] {
+            rotated(RopeConfig::new(72, 1e6).with_pairing(pairing), 3, &kind.row(&mut rng, 144));
+        }
     }
 }
 

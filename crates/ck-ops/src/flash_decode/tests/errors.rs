@@ -2,12 +2,11 @@
 
 use super::{Sample, attention};
 use crate::flash_decode::{WorkItem, attend_chunk, merge, partial_len};
+use crate::testing::levels;
 use crate::{AttendScratch, Attention, CacheShape, Context, KvCache, NewPosition, OpError};
 use crate::{CHUNK, flash_decode};
 use ck_isa::Isa;
 use ck_testing::generate::{Values, sizes};
-
-const ISA: Isa = Isa::Scalar;
 
 // Case B28.
 #[test]
@@ -36,8 +35,9 @@ fn shapes_that_make_no_sense_are_refused() {
 
 #[test]
 fn arguments_that_do_not_fit_each_other_are_refused() {
+    let isa = Isa::detect();
     let sample = Sample::new(attention(4, 2, 8), 5, Values::Normal, 1);
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let mut scratch = AttendScratch::new(&sample.attention).unwrap();
     let mut out = [7.0; 32];
 
@@ -45,17 +45,17 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
         let q = &sample.q[..len];
         let error = OpError::Length { what: "queries", expected: 32, found: len };
         let result =
-            flash_decode(ISA, &sample.attention, &cache, Some(&new), q, &mut scratch, &mut out);
+            flash_decode(isa, &sample.attention, &cache, Some(&new), q, &mut scratch, &mut out);
         assert_eq!(result, Err(error));
     }
     let short = &mut out[..31];
     let result =
-        flash_decode(ISA, &sample.attention, &cache, Some(&new), &sample.q, &mut scratch, short);
+        flash_decode(isa, &sample.attention, &cache, Some(&new), &sample.q, &mut scratch, short);
     assert!(matches!(result, Err(OpError::Length { what: "attention output", .. })));
 
     let other = NewPosition::new(CacheShape::new(1, 8).unwrap()).unwrap();
     let result = flash_decode(
-        ISA,
+        isa,
         &sample.attention,
         &cache,
         Some(&other),
@@ -67,16 +67,16 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
 
     let empty = KvCache::<f32>::with_capacity(sample.attention.shape(), 4).unwrap();
     let result =
-        flash_decode(ISA, &sample.attention, &empty, None, &sample.q, &mut scratch, &mut out);
+        flash_decode(isa, &sample.attention, &empty, None, &sample.q, &mut scratch, &mut out);
     assert_eq!(result, Err(OpError::EmptyContext));
 
     let wider = attention(4, 1, 8);
-    let result = flash_decode(ISA, &wider, &cache, None, &sample.q, &mut scratch, &mut out);
+    let result = flash_decode(isa, &wider, &cache, None, &sample.q, &mut scratch, &mut out);
     assert!(matches!(result, Err(OpError::Shape { what: "kv cache", .. })));
 
     let mut other = AttendScratch::new(&attention(2, 2, 8)).unwrap();
     let result =
-        flash_decode(ISA, &sample.attention, &cache, Some(&new), &sample.q, &mut other, &mut out);
+        flash_decode(isa, &sample.attention, &cache, Some(&new), &sample.q, &mut other, &mut out);
     assert_eq!(result, Err(OpError::Scratch));
     assert_eq!(out, [7.0; 32]);
 }
@@ -85,18 +85,21 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
 #[test]
 fn a_query_that_is_not_finite_is_named_and_leaves_the_output_alone() {
     for bad in Values::NON_FINITE {
-        for soft_cap in [None, Some(50.0)] {
+        for (soft_cap, isa) in [None, Some(50.0)]
+            .into_iter()
+            .flat_map(|cap| levels().into_iter().map(move |isa| (cap, isa)))
+        {
             let mut attention = attention(4, 2, 8);
             if let Some(soft_cap) = soft_cap {
                 attention = attention.with_soft_cap(soft_cap).unwrap();
             }
             let mut sample = Sample::new(attention, CHUNK + 40, Values::Normal, 2);
             sample.q[2 * 8 + 5] = bad;
-            let (cache, new) = sample.stored::<f32>(ISA);
+            let (cache, new) = sample.stored::<f32>();
             let mut scratch = AttendScratch::new(&sample.attention).unwrap();
             let mut out = [7.0; 32];
             let error = flash_decode(
-                ISA,
+                isa,
                 &sample.attention,
                 &cache,
                 Some(&new),
@@ -118,7 +121,7 @@ fn a_score_that_overflows_is_named() {
     let mut sample = Sample::new(attention(1, 1, 2), CHUNK + 40, Values::Zeros, 3);
     sample.q = vec![1e30, 1.0];
     sample.keys[2 * (CHUNK + 17)] = -1e30;
-    let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
+    let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
     let position = CHUNK + 17;
     assert_eq!(error, OpError::NonFiniteScore { head: 0, position, score: f32::NEG_INFINITY });
     assert!(error.to_string().contains("position 273"), "{error}");
@@ -126,7 +129,7 @@ fn a_score_that_overflows_is_named() {
     // The new position's own.
     sample.keys[2 * (CHUNK + 17)] = 0.0;
     sample.keys[2 * (CHUNK + 39)] = 1e30;
-    let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
+    let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
     let position = CHUNK + 39;
     assert_eq!(error, OpError::NonFiniteScore { head: 0, position, score: f32::INFINITY });
 }
@@ -138,22 +141,22 @@ fn a_result_that_overflows_is_an_error() {
         for row in sample.values.chunks_mut(4) {
             row[2] = f32::MAX;
         }
-        let error = sample.decode(ISA, &sample.stored::<f32>(ISA)).unwrap_err();
-        assert_eq!(error, OpError::NonFiniteResult { row: 0, dim: 2 });
+        let error = sample.decode(&sample.stored::<f32>()).unwrap_err();
+        assert_eq!(error, OpError::NonFiniteResult { head: 0, dim: 2 });
     }
 }
 
 #[test]
 fn work_items_that_do_not_exist_are_refused() {
     let sample = Sample::new(attention(6, 2, 4), CHUNK + 1, Values::Normal, 5);
-    let (cache, new) = sample.stored::<f32>(ISA);
+    let (cache, new) = sample.stored::<f32>();
     let context = Context::new(&cache, Some(&new)).unwrap();
     let mut scratch = AttendScratch::new(&sample.attention).unwrap();
     let mut attend = |(first_head, n_heads, chunk), q: usize, partials: usize| {
         let mut buffer = vec![0.0; partials * partial_len(4)];
         let item = WorkItem { first_head, n_heads, chunk };
         let q = &sample.q[..q * 4];
-        attend_chunk(ISA, &sample.attention, context, item, q, &mut scratch, &mut buffer)
+        attend_chunk(Isa::detect(), &sample.attention, context, item, q, &mut scratch, &mut buffer)
     };
     assert_eq!(attend((1, 2, 1), 2, 2), Ok(()));
     assert_eq!(attend((1, 2, 2), 2, 2), Err(OpError::NoSuchChunk { chunk: 2, n_chunks: 2 }));
@@ -175,7 +178,7 @@ fn merging_nothing_or_too_little_is_refused() {
     let mut out = [7.0; 4];
     let partial = vec![1.0; partial_len(4)];
     let mut merge = |partials: &[&[f32]], out: &mut [f32]| {
-        merge(ISA, 4, partials.iter().copied(), &mut scratch, out)
+        merge(Isa::detect(), 4, partials.iter().copied(), &mut scratch, out)
     };
     assert_eq!(merge(&[], &mut out), Err(OpError::EmptyContext));
     assert!(matches!(merge(&[&partial, &partial[1..]], &mut out), Err(OpError::Length { .. })));

@@ -3,7 +3,6 @@
 use super::{Sample, attention, windows, with_window};
 use crate::exp::{EXP_ULPS, TANH_ULPS};
 use crate::{CHUNK, CacheElement};
-use ck_isa::Isa;
 use ck_testing::bounds::{self, AttentionErrors};
 use ck_testing::compare::{Failures, check_within};
 use ck_testing::generate::{Values, sizes};
@@ -47,7 +46,7 @@ fn check(sample: &Sample, cache: CacheRounding, got: &[f32]) -> Result<(), Strin
 }
 
 fn decode<E: CacheElement>(sample: &Sample) -> Vec<f32> {
-    sample.decode(Isa::Scalar, &sample.stored::<E>(Isa::Scalar)).unwrap()
+    sample.decode(&sample.stored::<E>()).unwrap()
 }
 
 fn check_both(failures: &mut Failures, case: &str, sample: &Sample) {

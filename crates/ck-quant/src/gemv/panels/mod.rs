@@ -13,6 +13,7 @@ use super::Tile;
 use crate::Isa;
 use crate::activations::Activations;
 use crate::packed::{AnyPanels, PANEL_ROWS};
+use ck_isa::load::prefetch_far;
 use std::ops::Range;
 
 /// Writes the products of `rows` to `out`. The caller has checked all lengths.
@@ -151,5 +152,18 @@ fn for_each_panel_block(
                 row[block] = *dot;
             }
         }
+    }
+}
+
+/// How far ahead of their use a panel's quants are asked for. Those of all panels lie one after the other, so
+/// that this reaches into the next panel by itself. The scales are few, and asking for them gains nothing.
+const AHEAD: usize = 3072;
+
+/// Asks for the quants that come some blocks after these.
+#[inline(always)]
+fn prefetch_after<P>(quants: &P) {
+    let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
+    for line in 0..size_of::<P>() / 64 {
+        prefetch_far(ahead.wrapping_add(64 * line));
     }
 }
