@@ -123,7 +123,8 @@ pub fn check(contender: &mut dyn Contender, copy: usize, expected: &Expected) ->
             let largest = expected.largest();
             let off = got.iter().zip(right).map(|(got, x)| (got - x).abs());
             // A NaN is off by everything, and no comparison holds for it.
-            let off = off.fold(0.0, |most, off| if off > most || off.is_nan() { off } else { most });
+            let off =
+                off.fold(0.0, |most, off| if off > most || off.is_nan() { off } else { most });
             ensure!(
                 off <= part * largest,
                 "{name}: off by {off:e}, and the largest answer is {largest:e}"

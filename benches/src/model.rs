@@ -113,8 +113,12 @@ impl LayerData {
     pub fn new(model: Model) -> Result<Self> {
         let shape = model.shape();
         let (e, q, kv) = (shape.embed_dim(), shape.q_dim(), shape.kv_dim());
-        let sizes =
-            [(Format::Q5_0, q, e), (Format::Q5_0, kv, e), (Format::Q8_0, kv, e), (Format::Q5_0, e, q)];
+        let sizes = [
+            (Format::Q5_0, q, e),
+            (Format::Q5_0, kv, e),
+            (Format::Q8_0, kv, e),
+            (Format::Q5_0, e, q),
+        ];
         let mut rng = Rng::new(11);
         let mut bytes = Vec::new();
         let mut parts = Vec::new();

@@ -32,7 +32,8 @@ pub fn interleaved(
 ) -> Option<Vec<Vec<f64>>> {
     let mut turns: Vec<Turns> = Vec::new();
     for entry in entries.iter_mut() {
-        let (calls, next_copy) = calls_of_a_sample(entry.contender.as_mut(), sampling, interrupted)?;
+        let (calls, next_copy) =
+            calls_of_a_sample(entry.contender.as_mut(), sampling, interrupted)?;
         turns.push(Turns { calls, next_copy, samples: Vec::with_capacity(sampling.repeats) });
     }
     for _ in 0..sampling.repeats {

@@ -63,13 +63,13 @@ impl Threads {
     }
 
     /// Lets them poll.
-    pub(super) fn resume(&self) {
+    pub fn resume(&self) {
         // SAFETY: the pool lives as long as `self`.
         unsafe { sys::ggml_threadpool_resume(self.pool.as_ptr()) };
     }
 
     /// Sends them to sleep.
-    pub(super) fn pause(&self) {
+    pub fn pause(&self) {
         // SAFETY: the pool lives as long as `self`.
         unsafe { sys::ggml_threadpool_pause(self.pool.as_ptr()) };
     }
@@ -148,8 +148,7 @@ impl Builder {
     fn outside_tensor(&mut self, kind: Kind, columns: usize, rows: usize, written: bool) -> Tensor {
         let [columns, rows] = [columns, rows].map(dimension);
         // SAFETY: the context is live.
-        let tensor =
-            unsafe { sys::ggml_new_tensor_2d(self.ctx(), kind.ggml(), columns, rows) };
+        let tensor = unsafe { sys::ggml_new_tensor_2d(self.ctx(), kind.ggml(), columns, rows) };
         let tensor = self.made(tensor);
         // Any address but null tells the allocator that the tensor needs no memory. Nobody reads there: the
         // data is set before anything is computed.
@@ -189,7 +188,13 @@ impl Builder {
     }
 
     /// RoPE of heads at a position, with ggml's mode of pairing and a frequency base.
-    pub(super) fn rope(&mut self, heads: Tensor, position: Tensor, split_half: bool, base: f32) -> Tensor {
+    pub(super) fn rope(
+        &mut self,
+        heads: Tensor,
+        position: Tensor,
+        split_half: bool,
+        base: f32,
+    ) -> Tensor {
         // The mode for pairs in split halves, which its header calls NEOX, is a macro that has no binding.
         let mode = if split_half { 2 } else { 0 };
         // SAFETY: `heads` is a live tensor.
@@ -224,7 +229,13 @@ impl Builder {
     }
 
     /// A view in three dimensions: their sizes, the strides of the second and third, and the offset, in bytes.
-    pub(super) fn view(&mut self, x: Tensor, sizes: [usize; 3], strides: [usize; 2], start: usize) -> Tensor {
+    pub(super) fn view(
+        &mut self,
+        x: Tensor,
+        sizes: [usize; 3],
+        strides: [usize; 2],
+        start: usize,
+    ) -> Tensor {
         let ([a, b, c], [second, third]) = (sizes.map(dimension), strides);
         // SAFETY: the context is live and the tensor is of it; ggml asserts that the view is inside.
         let tensor =
@@ -249,8 +260,7 @@ impl Builder {
     /// A copy in one piece, as one row.
     pub(super) fn continuous_row(&mut self, x: Tensor, columns: usize) -> Tensor {
         // SAFETY: the context is live and the tensor is of it.
-        let tensor =
-            unsafe { sys::ggml_cont_2d(self.ctx(), x.0.as_ptr(), dimension(columns), 1) };
+        let tensor = unsafe { sys::ggml_cont_2d(self.ctx(), x.0.as_ptr(), dimension(columns), 1) };
         self.made(tensor)
     }
 
@@ -323,7 +333,17 @@ impl Builder {
         let views = views.collect();
         let outside = std::mem::take(&mut self.outside);
         let threads = Rc::clone(threads);
-        Graph { _builder: self, graph, allocator, plan, _work: work, outside, views, output, threads }
+        Graph {
+            _builder: self,
+            graph,
+            allocator,
+            plan,
+            _work: work,
+            outside,
+            views,
+            output,
+            threads,
+        }
     }
 
     /// The number of the outside tensor that `tensor` is a view of.

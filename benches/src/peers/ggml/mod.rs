@@ -7,9 +7,9 @@ mod kernels;
 mod layer;
 
 use crate::context::Kv;
-use ck_quant::Level;
 pub use attention::Attention;
 pub use caches::Caches;
+use ck_quant::Level;
 pub use graph::Threads;
 pub use kernels::{Gemv, Quantize};
 pub use layer::Layer;
