@@ -90,11 +90,11 @@ impl Session {
         // A sample of what streams takes longer, so that the copies between two turns are many.
         let at_least = Duration::from_millis(if copies > 1 { 12 } else { 4 });
         let sampling = Sampling { repeats: self.repeats, at_least, copies };
-        let Some((mut samples, mut moved)) = self.attempt(&mut entries, sampling) else {
+        let Some((mut samples, mut moved)) = self.attempt(&case, &mut entries, sampling) else {
             return Ok(());
         };
         if !moved.is_empty() {
-            match self.attempt(&mut entries, sampling) {
+            match self.attempt(&case, &mut entries, sampling) {
                 Some(second) => (samples, moved) = second,
                 None => return Ok(()),
             }
@@ -114,13 +114,14 @@ impl Session {
     /// Times the contenders once, and says what moved meanwhile.
     fn attempt(
         &mut self,
+        case: &Case,
         entries: &mut [Entry<'_>],
         sampling: Sampling,
     ) -> Option<(Vec<Vec<f64>>, Vec<String>)> {
         let (before, times) = (self.observer.observe(), CpuTimes::now());
         let samples = interleaved(entries, sampling, &INTERRUPTED)?;
         let load = times.zip(CpuTimes::now()).map_or(0.0, |(from, to)| from.foreign_load(&to));
-        let mut moved = before.moved(&self.observer.observe());
+        let mut moved = before.moved(&self.observer.observe(), case);
         if load > FOREIGN_LOAD {
             moved.push(format!("foreign load {:.0} %", 100.0 * load));
         }

@@ -1,5 +1,6 @@
 //! What the machine can do at the moment: this changes while a benchmark runs, so it is measured beside it.
 
+use crate::case::{Case, Heat};
 use crate::contender::Contender;
 use crate::memory::{Buffer, Copies, PageKind, ReadLoop};
 use crate::{round_trip, stats};
@@ -52,14 +53,14 @@ impl Observer {
         &self.buffer
     }
 
-    /// The state, in about 30 ms.
+    /// The state, in about 40 ms.
     pub fn observe(&mut self) -> State {
         let copies = Copies::windows(&self.buffer, PageKind::Large, WINDOW);
         let [mut one, mut all] =
             [ReadLoop::new(&copies, self.isa), ReadLoop::new(&copies, self.isa).on(&self.pool)];
         let mut gbps = |readers: &mut ReadLoop<'_>| {
             readers.start();
-            let rates = (0..3).map(|_| {
+            let rates = (0..5).map(|_| {
                 self.next += 1;
                 let start = Instant::now();
                 readers.run(self.next);
@@ -81,22 +82,25 @@ impl Observer {
 }
 
 impl State {
-    /// What changed from `self` to `after` by more than it may; empty if nothing did.
+    /// What changed from `self` to `after` by more than it may, among what `case` depends on; empty if nothing did.
     ///
     /// The round trip may change by half, since it is either near or far and nothing in between; bandwidth by a
     /// fifth; the clock by a twentieth.
     #[must_use]
-    pub fn moved(&self, after: &Self) -> Vec<String> {
+    pub fn moved(&self, after: &Self, case: &Case) -> Vec<String> {
         let trips = self.round_trip_ns.zip(after.round_trip_ns).unwrap_or((1.0, 1.0));
+        let (streams, team) = (case.heat == Heat::Streaming, case.threads > 1);
+        let (one, all) =
+            ((self.read_gbps, after.read_gbps), (self.read_all_gbps, after.read_all_gbps));
         [
-            ("round trip", "ns", trips, 1.5),
-            ("read bandwidth", "GB/s", (self.read_gbps, after.read_gbps), 1.2),
-            ("read bandwidth of all", "GB/s", (self.read_all_gbps, after.read_all_gbps), 1.2),
-            ("clock", "GHz", (self.clock_ghz, after.clock_ghz), 1.05),
+            (team, "round trip", "ns", trips, 1.5),
+            (streams && !team, "read bandwidth", "GB/s", one, 1.2),
+            (streams && team, "read bandwidth of all", "GB/s", all, 1.2),
+            (true, "clock", "GHz", (self.clock_ghz, after.clock_ghz), 1.05),
         ]
         .into_iter()
-        .filter(|(_, _, (a, b), limit)| a.max(*b) > limit * a.min(*b))
-        .map(|(what, unit, (a, b), _)| format!("{what} {a:.2} -> {b:.2} {unit}"))
+        .filter(|(matters, _, _, (a, b), limit)| *matters && a.max(*b) > limit * a.min(*b))
+        .map(|(_, what, unit, (a, b), _)| format!("{what} {a:.2} -> {b:.2} {unit}"))
         .collect()
     }
 }
@@ -155,6 +159,7 @@ impl CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Work;
 
     #[test]
     fn a_state_that_moved_is_told() {
@@ -164,11 +169,20 @@ mod tests {
             read_all_gbps: 20.0,
             clock_ghz: 3.0,
         };
-        assert!(state.moved(&State { read_gbps: 11.0, clock_ghz: 2.95, ..state }).is_empty());
+        let moved = |after: &State, heat, threads| {
+            let (subject, work) = (String::new(), Work::default());
+            let case = Case { kind: "test", subject, context: None, heat, threads, work };
+            assert_eq!(state.moved(after, &case).len(), after.moved(&state, &case).len());
+            state.moved(after, &case)
+        };
+        let little = State { read_gbps: 11.0, clock_ghz: 2.95, ..state };
+        assert!(moved(&little, Heat::Streaming, 2).is_empty());
         let far = State { round_trip_ns: Some(300.0), ..state };
-        assert_eq!(state.moved(&far), ["round trip 60.00 -> 300.00 ns"]);
-        assert_eq!(far.moved(&state).len(), 1);
-        assert_eq!(state.moved(&State { clock_ghz: 2.5, read_all_gbps: 10.0, ..state }).len(), 2);
+        assert_eq!(moved(&far, Heat::Hot, 2), ["round trip 60.00 -> 300.00 ns"]);
+        assert!(moved(&far, Heat::Hot, 1).is_empty());
+        let slow = State { read_gbps: 5.0, read_all_gbps: 10.0, clock_ghz: 2.5, ..state };
+        assert_eq!([1, 2].map(|threads| moved(&slow, Heat::Streaming, threads).len()), [2, 2]);
+        assert_eq!(moved(&slow, Heat::Hot, 1).len(), 1);
     }
 
     #[test]
