@@ -4,6 +4,7 @@ use crate::case::{Case, Heat};
 use crate::contender::{Agreement, Contender};
 use crate::context::{Kv, Stored};
 use crate::layer::cache_bytes;
+use crate::memory::PageKind;
 use crate::model::Model;
 use crate::record::Work;
 use anyhow::Result;
@@ -49,7 +50,7 @@ impl<E: CacheElement> Ours<E> {
         let attention = shape.attention()?;
         let scratch = AttendScratch::new(&attention)?;
         let out = vec![f32::NAN; shape.q_dim()];
-        let name = format!("ck flash decode, {isa}");
+        let name = format!("ck flash decode, {isa}, {}", PageKind::Base.name());
         Ok(Self { name, isa, attention, caches, q: queries(model), scratch, out })
     }
 

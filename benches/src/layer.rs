@@ -39,7 +39,7 @@ pub fn cache_bytes(model: Model, positions: usize, kv: Kv) -> f64 {
 pub struct Packed {
     /// The layers.
     pub layers: Vec<DecodeLayer<'static>>,
-    /// Their pages, where the matrices fill any of the large kind.
+    /// The pages of the largest matrices.
     pub pages: PageKind,
 }
 
@@ -56,7 +56,8 @@ impl Packed {
             PageKind::Base => crate::memory::with_base_pages(pack)?,
             PageKind::Large => pack()?,
         };
-        Ok(Self { layers, pages })
+        let largest = data.parts.iter().map(|part| part.len).max().unwrap_or(0);
+        Ok(Self { layers, pages: pages.of_packed(largest) })
     }
 }
 

@@ -57,10 +57,11 @@ impl Measured {
         contenders.min_by(|a, b| a.median().total_cmp(&b.median()))
     }
 
-    /// The share of the read loop's speed that a contender reached.
+    /// The share of the speed of a read loop, in pages of the same kind, that a contender reached.
     #[must_use]
     pub fn share_of_read_loop(&self, contender: &Sampled) -> Option<f64> {
-        let read = self.best(Side::Limit, &[])?;
+        let kind = contender.name.rsplit(", ").next()?;
+        let read = self.best(Side::Limit, &[kind])?;
         Some(contender.ratio_of(read)?.median)
     }
 

@@ -26,6 +26,12 @@ impl PageKind {
             Self::Large => "2M pages",
         }
     }
+
+    /// What packed weights of `bytes` bytes get where this kind is allowed: small ones never have large pages.
+    #[must_use]
+    pub fn of_packed(self, bytes: usize) -> Self {
+        if bytes < LARGE_PAGE { Self::Base } else { self }
+    }
 }
 
 /// Bytes of a large page, and the alignment of every buffer.

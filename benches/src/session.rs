@@ -1,9 +1,9 @@
 //! A run: cases one after the other, each checked, timed, checked again, and kept.
 
-use crate::case::Case;
+use crate::case::{Case, Heat};
 use crate::contender::Entry;
 use crate::measured::{Measured, Sampled};
-use crate::memory::{Buffer, streamed_bytes};
+use crate::memory::{Copies, PageKind, streamed_bytes};
 use crate::peaks::Peaks;
 use crate::state::{CpuTimes, Observer, State};
 use crate::timing::{Sampling, interleaved};
@@ -11,7 +11,6 @@ use anyhow::{Context, Result};
 use ck_isa::Isa;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -61,10 +60,19 @@ impl Session {
         INTERRUPTED.load(Ordering::Relaxed)
     }
 
-    /// Memory to read from, in large pages: as much as makes data stream.
+    /// Memory to read from, in pages of either kind: so many bytes of each that they stream.
     #[must_use]
-    pub fn buffer(&self) -> Rc<Buffer> {
-        Rc::clone(self.observer.buffer())
+    pub fn streamed(&self) -> usize {
+        self.observer.buffer(PageKind::Large).len()
+    }
+
+    /// `bytes` bytes to read, in pages of both kinds: one copy, or as many as stream.
+    #[must_use]
+    pub fn to_read(&self, heat: Heat, bytes: usize) -> [Copies; 2] {
+        [PageKind::Base, PageKind::Large].map(|kind| match heat {
+            Heat::Hot => Copies::new(&vec![0; bytes], 1, kind),
+            Heat::Streaming => Copies::windows(self.observer.buffer(kind), kind, bytes),
+        })
     }
 
     /// Says what goes on, on the bar.
@@ -159,10 +167,10 @@ fn check_all(case: &str, entries: &mut [Entry<'_>], copy: usize, then: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Heat;
     use crate::contender::{Agreement, Contender, Expected};
     use crate::record::Work;
     use std::cell::Cell;
+    use std::rc::Rc;
 
     /// Answers right until it was run so many times.
     struct Tiring(Rc<Cell<usize>>, usize);

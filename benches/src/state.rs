@@ -25,7 +25,8 @@ pub struct State {
 
 /// Measures the state now and then.
 pub struct Observer {
-    buffer: Rc<Buffer>,
+    base: Rc<Buffer>,
+    large: Rc<Buffer>,
     isa: Isa,
     pool: ThreadPool,
     next: usize,
@@ -35,27 +36,31 @@ pub struct Observer {
 const WINDOW: usize = 32 << 20;
 
 impl Observer {
-    /// An observer with `bytes` of memory to read from.
+    /// An observer with `bytes` bytes of memory to read from, in base pages and as many in large ones.
     ///
     /// # Errors
     ///
     /// Threads that are not to be had.
     pub fn new(isa: Isa, bytes: usize) -> anyhow::Result<Self> {
-        let buffer = Rc::new(Buffer::new(bytes, PageKind::Large));
+        let [base, large] =
+            [PageKind::Base, PageKind::Large].map(|kind| Rc::new(Buffer::new(bytes, kind)));
         let pool = ThreadPool::new(ck_threadpool::available_cpus())?;
         pool.pause();
-        Ok(Self { buffer, isa, pool, next: 0 })
+        Ok(Self { base, large, isa, pool, next: 0 })
     }
 
-    /// The memory that it reads from, in large pages. Nobody writes it.
+    /// Memory to read from, in pages of one kind. Nobody writes it.
     #[must_use]
-    pub fn buffer(&self) -> &Rc<Buffer> {
-        &self.buffer
+    pub fn buffer(&self, kind: PageKind) -> &Rc<Buffer> {
+        match kind {
+            PageKind::Base => &self.base,
+            PageKind::Large => &self.large,
+        }
     }
 
     /// The state, in about 40 ms.
     pub fn observe(&mut self) -> State {
-        let copies = Copies::windows(&self.buffer, PageKind::Large, WINDOW);
+        let copies = Copies::windows(&self.large, PageKind::Large, WINDOW);
         let [mut one, mut all] =
             [ReadLoop::new(&copies, self.isa), ReadLoop::new(&copies, self.isa).on(&self.pool)];
         let mut gbps = |readers: &mut ReadLoop<'_>| {

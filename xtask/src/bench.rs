@@ -41,6 +41,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         command.args(["--features", "peer-ggml"]);
         command.envs(ggml_features(has("ggml")).iter().map(|name| (name, "ON")));
+        // Else the line tables of this workspace's release profile make it an -O2 build.
+        command.env("LLAMA_LIB_PROFILE", "Release");
     }
     if has("ggml-avx2") {
         // Its own folder, so that the two builds do not take turns in rebuilding ggml.

@@ -6,7 +6,9 @@ use crate::case::Heat;
 use crate::contender::{Entry, Expected};
 use crate::context::{Kv, Stored};
 use crate::layer::cache_bytes;
-use crate::memory::{Copies, PageKind, ReadLoop};
+#[cfg(feature = "peer-ggml")]
+use crate::memory::PageKind;
+use crate::memory::ReadLoop;
 use crate::model::Model;
 use crate::session::Session;
 use anyhow::Result;
@@ -41,30 +43,30 @@ fn run_one<E: CacheElement>(
     positions: usize,
 ) -> Result<()> {
     let stored = Stored::new(model.shape(), positions);
-    let buffer = session.buffer();
     let bytes = cache_bytes(model, positions, kv);
     let copies = match heat {
         Heat::Hot => 1,
-        Heat::Streaming => (buffer.len() / 2).div_ceil(bytes as usize),
+        Heat::Streaming => (session.streamed() / 2).div_ceil(bytes as usize),
     };
     let answer = Ours::<E>::new(model, &stored, 1, Isa::Scalar)?.into_answer();
     let expected = Rc::new(Expected::from(answer));
-    let read = match heat {
-        Heat::Hot => Copies::new(&vec![0; bytes as usize], 1, PageKind::Large),
-        Heat::Streaming => Copies::windows(&buffer, PageKind::Large, bytes as usize),
-    };
+    let read = session.to_read(heat, bytes as usize);
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for isa in &options.levels {
         entries.push(Entry::new(Ours::<E>::new(model, &stored, copies, *isa)?, &expected));
     }
-    entries.push(Entry::new(ReadLoop::new(&read, options.level()), &expected));
+    let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()));
+    entries.extend(loops.map(|read| Entry::new(read, &expected)));
     #[cfg(feature = "peer-ggml")]
     if options.ggml {
         use crate::peers::ggml::{Attention, Caches, Mode};
         for mode in Mode::ALL.into_iter().filter(|mode| mode.kv == kv) {
             let of = (mode, model.shape());
-            let caches = Caches::new(of, positions, &stored, copies, PageKind::Large);
-            entries.push(Entry::new(Attention::new(model, mode, caches), &expected));
+            // Ours are in base pages too; large ones are what else ggml could have.
+            for kind in [PageKind::Base, PageKind::Large] {
+                let caches = Caches::new(of, positions, &stored, copies, kind);
+                entries.push(Entry::new(Attention::new(model, mode, caches), &expected));
+            }
         }
     }
     session.measure(case(model, positions, kv, heat), entries, copies)

@@ -35,9 +35,8 @@ struct Sets {
 impl Sets {
     fn new(options: &Options, model: Model, copies: usize) -> Result<Self> {
         let data = LayerData::new(model)?;
-        let large = data.parts.iter().any(|part| part.len >= 2 << 20);
         let mut packed = vec![Packed::new(&data, copies, PageKind::Large)?];
-        if large && options.extent == Extent::Full {
+        if packed[0].pages == PageKind::Large && options.extent == Extent::Full {
             packed.push(Packed::new(&data, copies, PageKind::Base)?);
         }
         let mut files = Vec::new();
@@ -61,7 +60,7 @@ pub(super) fn run(
     let weights = case(model, 1, heat, 1).work.bytes;
     let copies = match heat {
         Heat::Hot => 1,
-        Heat::Streaming => session.buffer().len().div_ceil(weights as usize),
+        Heat::Streaming => session.streamed().div_ceil(weights as usize),
     };
     let sets = Sets::new(options, model, copies)?;
     for &(positions, threads) in cases {
@@ -91,11 +90,7 @@ fn run_one(
     let f16_caches = f16_caches.then(|| caches::<f16>(model, &stored, sets.copies, Kv::F16));
     let (f32_caches, f16_caches) = (f32_caches.transpose()?, f16_caches.transpose()?);
     let right = Rc::new(expected::<f32>(&sets.data, &stored)?);
-    let (buffer, bytes) = (session.buffer(), case.work.bytes as usize);
-    let read = match heat {
-        Heat::Hot => Copies::new(&vec![0; bytes], 1, PageKind::Large),
-        Heat::Streaming => Copies::windows(&buffer, PageKind::Large, bytes),
-    };
+    let read = session.to_read(heat, case.work.bytes as usize);
     let mut entries = Vec::new();
     if let Some(caches) = &f32_caches {
         entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
@@ -104,7 +99,8 @@ fn run_one(
         let right = Rc::new(expected::<f16>(&sets.data, &stored)?);
         entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
     }
-    entries.push(Entry::new(ReadLoop::new(&read, options.level()).on(pool), &right));
+    let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()).on(pool));
+    entries.extend(loops.map(|read| Entry::new(read, &right)));
     #[cfg(feature = "peer-ggml")]
     if options.ggml {
         entries.extend(ggml(sets, &stored, pool.threads(), &right));

@@ -118,9 +118,12 @@ impl Plan {
 
     fn add_attention(&mut self, options: &Options) {
         let full: &[usize] = &[1024, 4096, 16_384, 65_536];
-        let contexts = options.contexts_or([&[4096], &[1024, 4096], full]);
+        let contexts = options.contexts_or([&[4096], &[4096], full]);
         let heads = ["Qwen2-0.5B", "Llama-3.2-1B", "Llama-2-7B"];
         for model in options.models_or_all().filter(|model| heads.contains(&model.name)) {
+            if !model.has_layer() && options.extent != Extent::Full {
+                continue;
+            }
             for kv in options.kv_or_default() {
                 for heat in options.heats() {
                     // What is short cannot stream: its copies would be more than the cases are worth.
@@ -133,8 +136,7 @@ impl Plan {
     }
 
     fn add_layers(&mut self, options: &Options) {
-        let contexts =
-            options.contexts_or([&[128], &[128, 1024, 4096], &[6, 128, 1024, 4096, 16_384]]);
+        let contexts = options.contexts_or([&[128], &[128, 4096], &[6, 128, 1024, 4096, 16_384]]);
         let named = !options.models.is_empty();
         for model in options.models_or_all().filter(|model| named || model.has_layer()) {
             for heat in options.heats() {

@@ -62,6 +62,7 @@ pub(super) fn gemv(
         kinds.iter().map(|kind| Copies::new(&case.bytes, count, *kind)).collect();
     let packed = kinds.iter().map(|kind| pack(&case, count, *kind)).collect::<Result<Vec<_>>>()?;
     let expected = Rc::new(Expected::from(case.expected()));
+    let read = session.to_read(heat, case.bytes.len());
     let mut entries = Vec::new();
     for isa in &options.levels {
         for (packed, kind) in packed.iter().zip(kinds) {
@@ -71,9 +72,10 @@ pub(super) fn gemv(
             entries.push(Entry::new(gemv::Ours::rows(&case, *isa, copies, count), &expected));
         }
     }
+    let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()));
+    entries.extend(loops.map(|read| Entry::new(read, &expected)));
+    #[cfg(feature = "peer-ggml")]
     for copies in &rows {
-        entries.push(Entry::new(ReadLoop::new(copies, options.level()), &expected));
-        #[cfg(feature = "peer-ggml")]
         if options.ggml {
             entries.push(Entry::new(crate::peers::ggml::Gemv::new(&case, copies), &expected));
         }

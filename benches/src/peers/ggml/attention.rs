@@ -28,7 +28,7 @@ impl Attention {
         let q = b.reshape(q, [shape.head_dim(), shape.n_heads(), 1]);
         let out = layout.attend(&mut b, q, tensors);
         let graph = b.build(&[out], &Rc::new(Threads::new(1)));
-        let name = format!("ggml {mode}, {}", level());
+        let name = format!("ggml {mode}, {}, {}", level(), caches.kind().name());
         Self { name, mask: layout.mask(), queries: queries(model), caches, graph }
     }
 }

@@ -14,6 +14,7 @@ const PADDING: usize = 256;
 /// same way for flash attention, and transposed, `[kv_dim][position]`, for the plain one.
 pub struct Caches {
     buffer: Buffer,
+    kind: PageKind,
     count: usize,
     layout: Layout,
 }
@@ -155,7 +156,12 @@ impl Caches {
             put(values, if mode.flash { index } else { transposed }, *value);
         }
         others.chunks_exact_mut(2 * half).for_each(|other| other.copy_from_slice(first));
-        Self { buffer, count, layout }
+        Self { buffer, kind: pages, count, layout }
+    }
+
+    /// The kind of pages.
+    pub(super) fn kind(&self) -> PageKind {
+        self.kind
     }
 
     pub(super) fn layout(&self) -> Layout {
