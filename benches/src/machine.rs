@@ -1,7 +1,10 @@
 //! The machine that a record was taken on.
 
+use crate::peaks::Peaks;
+use crate::state::State;
 use ck_quant::Isa;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,6 +27,15 @@ pub struct Machine {
     pub revision: String,
     /// When, in UTC: `2026-11-30T1234Z`.
     pub date: String,
+    /// What the machine could do at the start of the run.
+    #[serde(default)]
+    pub state: Option<State>,
+    /// What the arithmetic of the best level can do.
+    #[serde(default)]
+    pub peaks: Option<Peaks>,
+    /// Bytes of weights that streaming cases went through in turn.
+    #[serde(default)]
+    pub streamed_bytes: Option<usize>,
 }
 
 impl Machine {
@@ -42,6 +54,9 @@ impl Machine {
             rustc: known(output("rustc", &["--version"])),
             revision: known(output("git", &["rev-parse", "--short=12", "HEAD"])) + mark,
             date: known(output("date", &["-u", "+%Y-%m-%dT%H%MZ"])),
+            state: None,
+            peaks: None,
+            streamed_bytes: None,
         }
     }
 
@@ -52,6 +67,29 @@ impl Machine {
         let words: String = self.cpu.replace("(R)", "").chars().map(plain).collect();
         let words: Vec<&str> = words.split_whitespace().collect();
         format!("{}-{}cpu", words.join("-"), self.cpus)
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, cpus, levels, large_pages, system, rustc, revision, .. } = self;
+        writeln!(f, "{cpu}, {cpus} CPUs, levels {}, large pages: {large_pages}", levels.join(" "))?;
+        write!(f, "{system}, {rustc}, revision {revision}")?;
+        if let Some(State { round_trip_ns, read_gbps, read_all_gbps, clock_ghz }) = self.state {
+            let trip = round_trip_ns.map_or_else(|| "none".to_owned(), |ns| format!("{ns:.0} ns"));
+            write!(
+                f,
+                "\nread from memory {read_gbps:.1} GB/s by one thread, {read_all_gbps:.1} by all; "
+            )?;
+            write!(f, "line round trip {trip}; clock about {clock_ghz:.2} GHz")?;
+        }
+        if let Some(Peaks { f32_macs_per_ns, int_macs_per_ns }) = self.peaks {
+            write!(
+                f,
+                "\nmultiply-adds per ns: {f32_macs_per_ns:.1} f32, {int_macs_per_ns:.1} of 8 bits"
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
+mod bench;
 mod cargo;
 mod check;
 mod deep;
@@ -19,6 +20,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Strategies, levels, teams and peers, timed in turns in one run, with tables and charts.
+    Bench(bench::Args),
     /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
@@ -31,6 +34,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Tidy => tidy::run(&cargo::workspace_root()),
