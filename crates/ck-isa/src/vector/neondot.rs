@@ -2,7 +2,7 @@
 
 use super::Vectors;
 use crate::NeonDot;
-use crate::load::f16_to_f32;
+use crate::load::aarch64::f16_to_f32;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
