@@ -1,5 +1,6 @@
 //! The strategies: short compositions of the same phases. All give the same bits.
 
+mod auto;
 mod barrier;
 mod multi_dispatch;
 mod redundant;
@@ -29,7 +30,7 @@ pub enum Strategy {
     Redundant,
     /// One dispatch for every operation, as engines run a graph. The baseline.
     Unfused,
-    /// The strategy that measurements found best for the runner's team.
+    /// Serial for a call of little work, else one dispatch with barriers: what measurements found best.
     Auto,
 }
 
@@ -90,8 +91,12 @@ pub(crate) fn run<E: CacheElement>(
     residual: Option<&[f32]>,
 ) -> Result<(), LayerError> {
     match runner.strategy() {
-        Strategy::Serial | Strategy::Barrier | Strategy::Auto => {
+        Strategy::Serial | Strategy::Barrier => {
             barrier::run(runner, step, scratch, input, residual)
+        }
+        Strategy::Auto => {
+            let runner = auto::choose(runner, step);
+            barrier::run(&runner, step, scratch, input, residual)
         }
         Strategy::MultiDispatch => multi_dispatch::run(runner, step, scratch, input, residual),
         Strategy::Redundant => redundant::run(runner, step, scratch, input, residual),
