@@ -55,7 +55,7 @@ fn unzip(a: __m256, b: __m256) -> (__m256, __m256) {
 
 /// The upper half, the upper quarter of the lower half, and the second lane: what comes onto the others.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn sum_lanes(a: __m256) -> f32 {
     let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
     let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
@@ -64,7 +64,7 @@ pub(super) fn sum_lanes(a: __m256) -> f32 {
 
 /// As [`sum_lanes`].
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn max_lanes(a: __m256) -> f32 {
     let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
     let a = _mm_max_ps(a, _mm_movehl_ps(a, a));

@@ -41,21 +41,21 @@ fn unzip(a: __m512, b: __m512) -> (__m512, __m512) {
 
 /// Both halves.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn halves(a: __m512) -> (__m256, __m256) {
     let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a));
     (_mm512_castps512_ps256(a), _mm256_castpd_ps(upper))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn sum_lanes(a: __m512) -> f32 {
     let (lower, upper) = halves(a);
     avx2::sum_lanes(_mm256_add_ps(lower, upper))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn max_lanes(a: __m512) -> f32 {
     let (lower, upper) = halves(a);
     avx2::max_lanes(_mm256_max_ps(lower, upper))

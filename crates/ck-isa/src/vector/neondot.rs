@@ -82,14 +82,14 @@ fn unzip(a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn sum_lanes(a: float32x4_t) -> f32 {
     let pair = vadd_f32(vget_low_f32(a), vget_high_f32(a));
     vget_lane_f32::<0>(pair) + vget_lane_f32::<1>(pair)
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn max_lanes(a: float32x4_t) -> f32 {
     let pair = max(a, vextq_f32::<2>(a, a));
     let (a, b) = (vgetq_lane_f32::<0>(pair), vgetq_lane_f32::<1>(pair));
