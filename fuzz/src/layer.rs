@@ -36,7 +36,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
     let rope = any_rope(input, shape.head_dim())?;
     let way = Way {
         layer: if bool::arbitrary(input)? { &packed } else { &layer },
-        strategy: *input.choose(&Strategy::ALL)?,
+        strategy: *input.choose(Strategy::ALL)?,
         isa: *input.choose(&Isa::available().collect::<Vec<_>>())?,
         team: input.int_in_range(1..=TEAM)?,
     };

@@ -17,8 +17,8 @@ pub struct Scratch<E: CacheElement> {
     pub(crate) members: Vec<Member<E>>,
     /// Q, K and V, one after the other, not rotated.
     pub(crate) qkv: Vec<f32>,
-    /// A partial result for every query head and chunk of the context.
-    partials: Vec<f32>,
+    /// A partial result for every query head and chunk of the context, those of the last chunk first.
+    pub(crate) partials: Vec<f32>,
     /// What the heads found, before the O projection.
     pub(crate) attn: Vec<f32>,
     /// The result, before it is committed.
@@ -245,4 +245,28 @@ fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>, LayerError> {
         return Err(LayerError::TooLarge { what: "the scratch" });
     }
     Ok(vec![T::default(); len])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ck_threadpool::ThreadPool;
+
+    #[test]
+    fn the_rows_of_the_projections_are_shared_out_to_within_one_panel() {
+        for (n_heads, n_kv_heads, head_dim) in [(14, 2, 64), (9, 3, 64), (32, 8, 64), (4, 2, 72)] {
+            let shape = LayerShape::new(64, n_heads, n_kv_heads, head_dim).unwrap();
+            for size in 1..=8 {
+                let pool = ThreadPool::new(size).unwrap();
+                let mut scratch = Scratch::<f32>::for_team(shape, 1, size).unwrap();
+                let shared = scratch.share();
+                let panels = pool.collect(|team| {
+                    let rows = [&shared.q, &shared.k, &shared.v].map(|part| part.part(team).len());
+                    rows.into_iter().map(|rows| rows.div_ceil(PANEL_ROWS)).sum::<usize>()
+                });
+                let (most, least) = (panels.iter().max().unwrap(), panels.iter().min().unwrap());
+                assert!(most - least <= 1, "{shape}, {size} members: {panels:?}");
+            }
+        }
+    }
 }

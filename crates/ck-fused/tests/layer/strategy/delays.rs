@@ -33,7 +33,7 @@ fn delays_at_the_ends_of_phases_change_no_bit() {
         let capacity = stored + 1;
         let mut run = Run::<f32>::new(&sample, stored, capacity);
         let right = run.sequence(&sample, &layer, &Runner::serial(Isa::Scalar), 1);
-        for strategy in super::team::PARALLEL {
+        for &strategy in super::team::PARALLEL {
             let runner =
                 Runner::new(Isa::detect(), &pool).with_strategy(strategy).with_observer(&observer);
             let mut run = Run::<f32>::new(&sample, stored, capacity);

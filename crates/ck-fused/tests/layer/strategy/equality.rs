@@ -107,7 +107,7 @@ fn a_call_from_inside_a_dispatch_of_the_same_pool_gives_the_same_bits() {
     let layer = sample.layer();
     let mut run = Run::<f32>::new(&sample, 300, 301);
     let right = run.sequence(&sample, &layer, &Runner::serial(Isa::Scalar), 1);
-    for strategy in super::team::PARALLEL {
+    for &strategy in super::team::PARALLEL {
         let runner = Runner::new(Isa::detect(), &pool).with_strategy(strategy);
         pool.run(|team| {
             let mut run = Run::<f32>::new(&sample, 300, 301);
