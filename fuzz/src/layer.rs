@@ -190,7 +190,7 @@ fn compare<E: CacheElement>(
     let positions = input.int_in_range(0..=290)?;
     let mut serial = Memory::<E>::new(layer.shape(), positions, 1);
     let mut other = Memory::<E>::new(layer.shape(), positions, way.team);
-    let tokens = if input.ratio(1, 8)? { 270 } else { input.int_in_range(1..=5)? };
+    let tokens = if input.ratio(1, 32)? { 270 } else { input.int_in_range(1..=5)? };
     for token in 0..tokens {
         let hidden = any_input(input, layer.shape().embed_dim(), token)?;
         let residual = (token % 3 > 0).then_some(&hidden[..]);

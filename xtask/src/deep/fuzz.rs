@@ -1,7 +1,7 @@
 //! The fuzz targets of `fuzz/`, a workspace of its own.
 
 use super::Outcome;
-use super::tools::{elsewhere, missing};
+use super::tools::{REFUSE_LARGE, elsewhere, missing};
 use crate::cargo::{cargo, workspace_root};
 use anyhow::{Context, Result};
 use std::fs;
@@ -27,7 +27,8 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
             .arg(fuzz.join("corpus").join(&target))
             .args(["--", "-print_final_stats=1", "-timeout=30", "-max_len=4096"])
             .arg(format!("-max_total_time={seconds}"))
-            .env("RUSTC_BOOTSTRAP", "1");
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("ASAN_OPTIONS", REFUSE_LARGE);
         let words = fuzz.join("dictionaries").join(format!("{target}.dict"));
         if words.exists() {
             command.arg(format!("-dict={}", words.display()));

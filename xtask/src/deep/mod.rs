@@ -3,6 +3,7 @@
 //! A step whose tools are missing is reported as not run, and fails the command unless
 //! `--allow-missing` is given. A new step is one entry in [`STEPS`].
 
+mod dependencies;
 mod emulation;
 mod fuzz;
 mod pool;

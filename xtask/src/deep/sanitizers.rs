@@ -1,7 +1,7 @@
 //! The tests with every memory access checked.
 
 use super::Outcome;
-use super::tools::{HOST, SourceToolchain, elsewhere, target_dir};
+use super::tools::{HOST, REFUSE_LARGE, SourceToolchain, elsewhere, target_dir};
 use crate::cargo::cargo;
 use anyhow::Result;
 
@@ -15,6 +15,7 @@ pub(super) fn address() -> Result<Outcome> {
         .args(["--no-fail-fast", "--target", HOST])
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", REFUSE_LARGE)
         .env("CK_SLOW", "1")
         .env("CARGO_TARGET_DIR", target_dir("address-sanitizer"));
     Outcome::of(&mut command)

@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use super::{Step, emulation, fuzz, pool, sanitizers};
+use super::{Step, dependencies, emulation, fuzz, pool, sanitizers};
 
 /// Every step, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -53,5 +53,10 @@ pub(super) const STEPS: &[Step] = &[
         name: "fuzz",
         about: "every fuzz target on its corpus for --fuzz-seconds",
         run: |args| fuzz::run(args.fuzz_seconds),
+    },
+    Step {
+        name: "dependencies",
+        about: "licences, sources and duplicates of everything that is built (cargo-deny)",
+        run: |_| dependencies::run(),
     },
 ];
