@@ -1,7 +1,7 @@
-//! Benchmarks of the ck crates beside their peers.
+//! Benchmarks of the ck crates beside their peers; README.md has the map.
 //!
-//! The binaries are for claims: they check every contender's answer, time all of them in turns in one run,
-//! print ratios and write a record. The criterion benches are for working on one kernel.
+//! The binaries are for claims: they check every contender's answer, time all of them in turns in one run, print
+//! ratios and write a record. The criterion benches are for working on one kernel.
 
 pub mod attention;
 pub mod case;

@@ -43,10 +43,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         command.envs(ggml_features(has("ggml")).iter().map(|name| (name, "ON")));
         // Else the line tables of this workspace's release profile make it an -O2 build.
         command.env("LLAMA_LIB_PROFILE", "Release");
-    }
-    if has("ggml-avx2") {
-        // Its own folder, so that the two builds do not take turns in rebuilding ggml.
-        command.env("CARGO_TARGET_DIR", workspace_root().join("target/ggml-avx2"));
+        // A folder for each build: in one where ggml was built already, other variables change nothing.
+        let folder = if has("ggml") { "target/ggml" } else { "target/ggml-avx2" };
+        command.env("CARGO_TARGET_DIR", workspace_root().join(folder));
     }
     if has("candle") {
         command.args(["--features", "peer-candle"]);
