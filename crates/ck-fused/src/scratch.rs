@@ -2,6 +2,7 @@
 
 use crate::step::Step;
 use crate::{LayerError, LayerShape};
+use bytemuck::Zeroable;
 use ck_ops::{AttendScratch, CHUNK, CacheElement, NewPosition, partial_len};
 use ck_quant::{BLOCK_LEN, QuantizedVector};
 use ck_threadpool::{Plan, Planned, SharedSlice};
@@ -240,17 +241,27 @@ fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError
 }
 
 /// `len` zeros, of which untouched pages take no memory.
-fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>, LayerError> {
-    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
-        return Err(LayerError::TooLarge { what: "the scratch" });
-    }
-    Ok(vec![T::default(); len])
+fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
+    let too_large = |()| LayerError::TooLarge { what: "the memory of the scratch" };
+    bytemuck::allocation::try_zeroed_vec(len).map_err(too_large)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ck_threadpool::ThreadPool;
+
+    #[test]
+    fn a_size_that_no_memory_holds_is_an_error() {
+        let shape = LayerShape::new(64, 2, 1, 32).unwrap();
+        for positions in [usize::MAX, usize::MAX / 2, 1 << 50] {
+            let error = Scratch::<f32>::new(shape, positions).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{positions}: {error}");
+        }
+        let mut scratch = Scratch::<f32>::new(shape, 10).unwrap();
+        assert!(scratch.reserve(1 << 50).is_err());
+        assert_eq!(scratch.positions(), 10, "a failed call changes nothing");
+    }
 
     #[test]
     fn the_rows_of_the_projections_are_shared_out_to_within_one_panel() {

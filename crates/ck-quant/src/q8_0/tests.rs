@@ -143,3 +143,11 @@ fn a_row_with_a_scale_that_is_not_finite_is_an_error_that_names_the_block() {
     let row = [BlockQ8_0::new(f16::MAX, [1; 32]); 2];
     assert_eq!(vec_dot(&row, &activations), Ok(0.0));
 }
+
+#[test]
+fn activations_that_no_memory_holds_are_an_error() {
+    for len in [usize::MAX - 31, 1 << 50] {
+        let error = QuantizedVector::zeros(len).unwrap_err();
+        assert!(matches!(error, QuantError::Allocation { .. }), "{len}: {error}");
+    }
+}
