@@ -5,7 +5,7 @@
 
 use crate::cargo::{cargo, workspace_root};
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -49,6 +49,11 @@ const STEPS: &[Step] = &[
         name: "thread-sanitizer",
         about: "the thread pool's tests with every memory access checked for races",
         run: thread_sanitizer,
+    },
+    Step {
+        name: "targets",
+        about: "the thread pool compiles for other operating systems and CPUs",
+        run: targets,
     },
 ];
 
@@ -119,31 +124,64 @@ fn stress() -> Result<Outcome> {
     Outcome::of(cargo(&arguments).args(["--", "--ignored", "--nocapture"]))
 }
 
+/// The folder of a toolchain that can build the standard library, or why there is none.
+fn toolchain() -> Result<PathBuf, Outcome> {
+    let folder = target_dir("toolchain");
+    let script = workspace_root().join("xtask").join("scripts").join("toolchain-with-source.sh");
+    let status = Command::new("bash").arg(script).arg(&folder).status();
+    if status.is_ok_and(|status| status.success()) {
+        Ok(folder.join("toolchain"))
+    } else {
+        let why = "the library source of this toolchain could not be had";
+        Err(Outcome::Missing(why.to_owned()))
+    }
+}
+
+/// A command of the cargo in `toolchain`, which builds the standard library as well.
+fn cargo_with_std(toolchain: &Path, step: &str) -> Command {
+    let bin = toolchain.join("bin");
+    let mut command = Command::new(bin.join("cargo"));
+    command
+        .current_dir(workspace_root())
+        // Set by the outer cargo, it would lead rustc to the outer toolchain's library folder.
+        .env_remove("LD_LIBRARY_PATH")
+        .env("RUSTC", bin.join("rustc"))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_DIR", target_dir(step));
+    command
+}
+
 fn thread_sanitizer() -> Result<Outcome> {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         return Ok(Outcome::Missing(format!("it is set up for {TARGET} only")));
     }
-    let folder = target_dir("toolchain");
-    let script = workspace_root().join("xtask").join("scripts").join("toolchain-with-source.sh");
-    let status = Command::new("bash").arg(script).arg(&folder).status();
-    if !status.is_ok_and(|status| status.success()) {
-        return Ok(Outcome::Missing(
-            "the library source of this toolchain could not be had".into(),
-        ));
-    }
-    let mut command = Command::new(folder.join("toolchain").join("bin").join("cargo"));
+    let toolchain = match toolchain() {
+        Ok(toolchain) => toolchain,
+        Err(missing) => return Ok(missing),
+    };
+    let mut command = cargo_with_std(&toolchain, "thread-sanitizer");
     command
         .args(["test", "-p", "ck-threadpool", "--tests", "-Zbuild-std", "--target", TARGET])
         .args(["--no-fail-fast", "--", "--test-threads=1"])
-        .current_dir(workspace_root())
-        // Set by the outer cargo, it would lead rustc to the outer toolchain's library folder.
-        .env_remove("LD_LIBRARY_PATH")
-        .env("RUSTC", folder.join("toolchain").join("bin").join("rustc"))
-        .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         // The tests of forked children make threads there.
-        .env("TSAN_OPTIONS", "die_after_fork=0 halt_on_error=1")
-        .env("CARGO_TARGET_DIR", target_dir("thread-sanitizer"));
+        .env("TSAN_OPTIONS", "die_after_fork=0 halt_on_error=1");
     Outcome::of(&mut command)
+}
+
+fn targets() -> Result<Outcome> {
+    let toolchain = match toolchain() {
+        Ok(toolchain) => toolchain,
+        Err(missing) => return Ok(missing),
+    };
+    let targets = ["x86_64-pc-windows-msvc", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
+    for target in targets {
+        let mut command = cargo_with_std(&toolchain, "targets");
+        command.args(["check", "-p", "ck-threadpool", "-Zbuild-std", "--target", target]);
+        if let Outcome::Failed = Outcome::of(&mut command)? {
+            return Ok(Outcome::Failed);
+        }
+    }
+    Ok(Outcome::Passed)
 }
