@@ -106,8 +106,8 @@ impl Breath {
         };
         let pauses = || {
             let shortest = (0..5).map(time).min().unwrap_or_default().max(Duration::from_nanos(1));
-            let pauses = (BREATH * PAUSES).as_nanos() / shortest.as_nanos();
-            u32::try_from(pauses).unwrap_or(u32::MAX).clamp(1, 64)
+            let pauses = BREATH.as_secs_f64() * f64::from(PAUSES) / shortest.as_secs_f64();
+            pauses.round().clamp(1.0, 64.0) as u32
         };
         Self(*BREATH_IN_PAUSES.get_or_init(pauses))
     }

@@ -15,6 +15,11 @@ pub(super) const STEPS: &[Step] = &[
         run: |_| pool::stress(),
     },
     Step {
+        name: "targets",
+        about: "the thread pool compiles for other operating systems and CPUs",
+        run: |_| pool::targets(),
+    },
+    Step {
         name: "no-avx",
         about: "tests and parity on an emulated x86-64 CPU without AVX",
         run: |_| emulation::x86("Nehalem", "scalar"),
