@@ -128,7 +128,7 @@ const POLLS_PER_LOOK: u32 = 32;
 const LOOKS_PER_YIELD: u32 = 16;
 
 /// A gap between two looks with a yield between them that says that another thread used this CPU.
-const SHARED_CPU: Duration = Duration::from_micros(20);
+const SHARED_CPU: Duration = Duration::from_micros(100);
 
 /// A gap between two looks at the clock that only a thread sees that lost its CPU: they are one to
 /// two microseconds apart, and a slice of another thread is a millisecond or more.
