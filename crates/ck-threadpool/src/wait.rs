@@ -123,6 +123,13 @@ impl Breath {
 /// Polls between two looks at the clock, which costs half as much as a poll.
 const POLLS_PER_LOOK: u32 = 32;
 
+/// Looks at the clock between two yields: about 20 microseconds. The thread that is waited for may be
+/// one that this CPU could run.
+const LOOKS_PER_YIELD: u32 = 16;
+
+/// A gap between two looks with a yield between them that says that another thread used this CPU.
+const SHARED_CPU: Duration = Duration::from_micros(100);
+
 /// A gap between two looks at the clock that only a thread sees that lost its CPU: they are one to
 /// two microseconds apart, and a slice of another thread is a millisecond or more.
 const OFF_CPU: Duration = Duration::from_micros(500);
@@ -171,13 +178,13 @@ impl Patience {
         found.or_else(|| self.give_way(budget, ready))
     }
 
-    /// Keeps the CPU and polls.
+    /// Polls, and asks now and then whether another thread needs this CPU.
     fn spin<T>(&self, budget: Budget, ready: &mut impl FnMut() -> Option<T>) -> Option<T> {
         for _ in 1..budget.first {
             budget.breath.take();
         }
         let mut clock = None;
-        loop {
+        for look in 1_u32.. {
             for _ in 0..POLLS_PER_LOOK {
                 budget.breath.take();
                 if let Some(found) = ready() {
@@ -186,7 +193,8 @@ impl Patience {
             }
             let now = Instant::now();
             let (start, before) = *clock.get_or_insert((now, now));
-            if now - before > OFF_CPU {
+            let gave_way = look.is_multiple_of(LOOKS_PER_YIELD);
+            if now - before > if gave_way { SHARED_CPU } else { OFF_CPU } {
                 self.lose_patience();
                 return None;
             }
@@ -194,7 +202,11 @@ impl Patience {
                 return None;
             }
             clock = Some((start, now));
+            if (look + 1).is_multiple_of(LOOKS_PER_YIELD) {
+                yield_now();
+            }
         }
+        None
     }
 
     /// Lets other threads have the CPU between polls: a crowded team for as long as it may, any
