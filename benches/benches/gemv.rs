@@ -14,7 +14,7 @@ fn gemv(c: &mut Criterion) {
             let packed = [PackedMatrix::pack(case.matrix(copies.get(0))).expect("memory")];
             let mut contenders: Vec<Box<dyn Contender + '_>> = Vec::new();
             for isa in Isa::available() {
-                contenders.push(Box::new(Ours::packed(&case, isa, &packed)));
+                contenders.push(Box::new(Ours::packed(&case, isa, &packed, PageKind::Large)));
                 contenders.push(Box::new(Ours::rows(&case, isa, &copies, 1)));
             }
             contenders.push(Box::new(ReadLoop::new(&copies, Isa::detect())));
@@ -22,7 +22,7 @@ fn gemv(c: &mut Criterion) {
             contenders.push(Box::new(ck_bench::peers::ggml::Gemv::new(&case, &copies)));
             #[cfg(feature = "peer-candle")]
             contenders.push(Box::new(ck_bench::peers::candle::Gemv::new(&case).expect("candle")));
-            let expected = case.expected();
+            let expected = case.expected().into();
             let mut group = c.benchmark_group(case.name(false));
             group.throughput(Throughput::Bytes(case.bytes.len() as u64));
             for contender in &mut contenders {

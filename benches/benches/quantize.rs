@@ -14,7 +14,7 @@ fn quantize(c: &mut Criterion) {
         #[cfg(feature = "peer-ggml")]
         contenders.push(Box::new(ck_bench::peers::ggml::Quantize::new(len)));
         contenders[0].run(0);
-        let expected = contenders[0].answer();
+        let expected = contenders[0].answer().into();
         let mut group = c.benchmark_group(format!("quantize {len}"));
         group.throughput(Throughput::Elements(len as u64));
         for contender in &mut contenders {

@@ -1,7 +1,8 @@
 //! Matrix times vector: cases and our contenders.
 
 use crate::contender::{Agreement, Contender};
-use crate::memory::Copies;
+use crate::memory::{Copies, PageKind};
+use crate::record::Work;
 use ck_quant::{Format, Isa, Matrix, PackedMatrix, QuantizedVector, Weights};
 use ck_testing::generate::{Rng, Values};
 
@@ -41,6 +42,13 @@ impl Case {
     pub fn name(&self, streaming: bool) -> String {
         let how = if streaming { "streaming" } else { "hot" };
         format!("{} {}x{} {how}", self.format, self.rows, self.columns)
+    }
+
+    /// What one product amounts to.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let int_macs = (self.rows * self.columns) as f64;
+        Work { bytes: self.bytes.len() as f64, int_macs, f32_macs: 0.0 }
     }
 
     /// Copies of the weights that a run goes through in turn.
@@ -95,10 +103,10 @@ pub struct Ours<'a> {
 }
 
 impl<'a> Ours<'a> {
-    /// The product of packed weights.
+    /// The product of packed weights that may have pages of `kind`.
     #[must_use]
-    pub fn packed(case: &Case, isa: Isa, copies: &'a [PackedMatrix]) -> Self {
-        let name = format!("ck packed, {isa}");
+    pub fn packed(case: &Case, isa: Isa, copies: &'a [PackedMatrix], kind: PageKind) -> Self {
+        let name = format!("ck packed, {isa}, {}", kind.of_packed(case.bytes.len()).name());
         Self::new(name, case, isa, copies.iter().map(Weights::from).collect())
     }
 

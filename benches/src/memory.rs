@@ -1,10 +1,12 @@
 //! Buffers in pages of a chosen size, and the plain loop that reads them: the limit that memory sets.
 
-use crate::contender::{Agreement, Contender};
+use crate::contender::{Agreement, Contender, Side};
 use ck_isa::Isa;
+use ck_threadpool::ThreadPool;
 use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// The size of the pages that back a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,12 @@ impl PageKind {
             Self::Base => "4K pages",
             Self::Large => "2M pages",
         }
+    }
+
+    /// What packed weights of `bytes` bytes get where this kind is allowed: small ones never have large pages.
+    #[must_use]
+    pub fn of_packed(self, bytes: usize) -> Self {
+        if bytes < LARGE_PAGE { Self::Base } else { self }
     }
 }
 
@@ -87,9 +95,37 @@ impl Drop for Buffer {
     }
 }
 
+/// Runs `f` so that memory which it allocates and touches gets base pages, whatever it asks for.
+pub fn with_base_pages<R>(f: impl FnOnce() -> R) -> R {
+    large_pages_allowed(false);
+    let result = f();
+    large_pages_allowed(true);
+    result
+}
+
+/// Tells the system whether this process may have large pages from now on.
+#[cfg(target_os = "linux")]
+fn large_pages_allowed(allowed: bool) {
+    // SAFETY: this option takes a flag and no pointer; it changes how later pages are backed, never what
+    // they hold.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(!allowed), 0, 0, 0) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn large_pages_allowed(_allowed: bool) {}
+
+/// How many bytes of copies make data stream from memory: from 256 MiB to 1 GiB, a sixteenth of what is free.
+#[must_use]
+pub fn streamed_bytes() -> usize {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    (kib.unwrap_or(0) / 16 * 1024).clamp(256 << 20, 1 << 30)
+}
+
 /// Copies of some bytes, one after the other, each at a cache line's start.
 pub struct Copies {
-    buffer: Buffer,
+    buffer: Rc<Buffer>,
     kind: PageKind,
     len: usize,
     stride: usize,
@@ -105,7 +141,15 @@ impl Copies {
         for copy in buffer.chunks_exact_mut(stride) {
             copy[..bytes.len()].copy_from_slice(bytes);
         }
-        Self { buffer, kind, len: bytes.len(), stride, count }
+        Self { buffer: Rc::new(buffer), kind, len: bytes.len(), stride, count }
+    }
+
+    /// As many windows of `len` bytes as a buffer in pages of `kind` has: at least one, and no longer than it.
+    #[must_use]
+    pub fn windows(buffer: &Rc<Buffer>, kind: PageKind, len: usize) -> Self {
+        let stride = len.next_multiple_of(64).min(buffer.len());
+        let count = buffer.len() / stride;
+        Self { buffer: Rc::clone(buffer), kind, len: len.min(stride), stride, count }
     }
 
     /// Copy number `index`, taken modulo their number.
@@ -113,6 +157,12 @@ impl Copies {
     pub fn get(&self, index: usize) -> &[u8] {
         let start = index % self.count * self.stride;
         &self.buffer[start..start + self.len]
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// The kind of pages.
@@ -126,14 +176,21 @@ impl Copies {
 pub struct ReadLoop<'a> {
     copies: &'a Copies,
     isa: Isa,
-    sum: u64,
+    pool: Option<&'a ThreadPool>,
 }
 
 impl<'a> ReadLoop<'a> {
-    /// A loop over the copies with the widest loads of `isa`.
+    /// A loop over the copies with the widest loads of `isa`, on this thread.
     #[must_use]
     pub fn new(copies: &'a Copies, isa: Isa) -> Self {
-        Self { copies, isa, sum: 0 }
+        Self { copies, isa, pool: None }
+    }
+
+    /// The same, each copy divided among the threads of a pool.
+    #[must_use]
+    pub fn on(mut self, pool: &'a ThreadPool) -> Self {
+        self.pool = Some(pool).filter(|pool| pool.threads() > 1);
+        self
     }
 }
 
@@ -142,18 +199,28 @@ impl Contender for ReadLoop<'_> {
         format!("read loop, {}", self.copies.kind().name())
     }
 
+    fn side(&self) -> Side {
+        Side::Limit
+    }
+
+    fn start(&mut self) {
+        self.pool.inspect(|pool| pool.resume());
+    }
+
+    fn stop(&mut self) {
+        self.pool.inspect(|pool| pool.pause());
+    }
+
     fn run(&mut self, copy: usize) {
         let bytes = self.copies.get(copy);
-        let sum = match self.isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the token proves the level's features, and the function enables no others.
-            Isa::Avx512Vnni(_) => unsafe { sum_512(bytes) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the token proves the level's features, and the function enables no others.
-            Isa::Avx2(_) => unsafe { sum_256(bytes) },
-            _ => sum_words(bytes.as_chunks().0),
-        };
-        self.sum = std::hint::black_box(self.sum.wrapping_add(sum));
+        let isa = self.isa;
+        match self.pool {
+            None => _ = std::hint::black_box(sum(isa, bytes)),
+            Some(pool) => pool.run(|team| {
+                let part = team.split_blocks(bytes.len(), 4096);
+                std::hint::black_box(sum(isa, &bytes[part]));
+            }),
+        }
     }
 
     fn answer(&self) -> Vec<f32> {
@@ -162,6 +229,19 @@ impl Contender for ReadLoop<'_> {
 
     fn agreement(&self) -> Agreement {
         Agreement::None
+    }
+}
+
+/// The sum of all words, with the widest loads of `isa`.
+fn sum(isa: Isa, bytes: &[u8]) -> u64 {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the level's features, and the function enables no others.
+        Isa::Avx512Vnni(_) => unsafe { sum_512(bytes) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the level's features, and the function enables no others.
+        Isa::Avx2(_) => unsafe { sum_256(bytes) },
+        _ => sum_words(bytes.as_chunks().0),
     }
 }
 

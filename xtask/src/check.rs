@@ -1,8 +1,8 @@
 //! `cargo xtask check`: what a change must pass, in the order in which it fails soonest.
 
+use crate::cargo::cargo;
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// Arguments of `cargo xtask check`.
@@ -30,7 +30,16 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        cargo: &["test", "--workspace", "--all-targets", "--locked", "--no-fail-fast"],
+        cargo: &[
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+            "--locked",
+            "--no-fail-fast",
+        ],
         env: &[],
     },
     Step {
@@ -69,17 +78,4 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("check: failed: {}", failed.join(", "));
         Ok(ExitCode::FAILURE)
     }
-}
-
-/// A cargo command that runs at the workspace's root.
-fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(args).current_dir(workspace_root());
-    command
-}
-
-/// The folder of the workspace's `Cargo.toml`.
-pub(crate) fn workspace_root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_path_buf()
 }

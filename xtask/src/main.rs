@@ -1,6 +1,9 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
+mod bench;
+mod cargo;
 mod check;
+mod deep;
 mod parity;
 mod tidy;
 
@@ -17,19 +20,25 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Strategies, levels, teams and peers, timed in turns in one run, with tables and charts.
+    Bench(bench::Args),
     /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
     Parity(parity::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
+    /// The checks that take minutes or special tools: models, sanitizers, stress.
+    Deep(deep::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
-        Command::Tidy => tidy::run(&check::workspace_root()),
+        Command::Tidy => tidy::run(&cargo::workspace_root()),
+        Command::Deep(args) => deep::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_workspace_is_tidy() {
-        assert_eq!(run(&crate::check::workspace_root()).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(run(&crate::cargo::workspace_root()).unwrap(), ExitCode::SUCCESS);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! candle's quantized matrix product. Its instructions are those that the compiler was allowed to use.
 
-use crate::contender::{Agreement, Contender};
+use crate::contender::{Agreement, Contender, Side};
 use crate::gemv::Case;
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{Device, Module, Tensor};
@@ -39,6 +39,10 @@ impl Contender for Gemv {
         let built =
             if cfg!(target_feature = "avx2") { "compiled for avx2" } else { "default build" };
         format!("candle, {built}")
+    }
+
+    fn side(&self) -> Side {
+        Side::Peer
     }
 
     fn run(&mut self, _copy: usize) {

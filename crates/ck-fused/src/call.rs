@@ -23,11 +23,12 @@ impl<E: CacheElement> Context<'_, E> {
     ) -> Result<(), LayerError> {
         layer.check_scratch(self.scratch)?;
         layer.check_rope(self.rope)?;
-        layer.check_position(self.cache, self.scratch, self.rope)?;
+        layer.check_cache(self.cache)?;
         let (len, capacity) = (self.cache.len(), self.cache.capacity());
         if len >= capacity {
             return Err(LayerError::CacheFull { len, capacity });
         }
+        layer.check_position(len, self.scratch, self.rope)?;
         let (expected, found) = (runner.team(), self.scratch.team());
         if found < expected {
             return Err(LayerError::Team { expected, found });
@@ -58,20 +59,27 @@ impl DecodeLayer<'_> {
         }
     }
 
-    /// Checks that the cache is this layer's, and that scratch and table reach to its next position.
-    pub(crate) fn check_position<E: CacheElement>(
+    /// Checks that the cache is of this layer's shape.
+    pub(crate) fn check_cache<E: CacheElement>(
         &self,
         cache: &KvCache<E>,
+    ) -> Result<(), LayerError> {
+        if cache.shape() == self.shape().cache()? {
+            return Ok(());
+        }
+        Err(self.shape().mismatch("the cache", cache.shape().to_string()))
+    }
+
+    /// Checks that scratch and table reach to a position.
+    pub(crate) fn check_position<E: CacheElement>(
+        &self,
+        position: usize,
         scratch: &Scratch<E>,
         rope: Option<&RopeTable>,
     ) -> Result<(), LayerError> {
-        if cache.shape() != self.shape().cache()? {
-            return Err(self.shape().mismatch("the cache", cache.shape().to_string()));
-        }
-        let position = cache.len();
         let table = rope.map(|rope| ("RoPE table", rope.positions()));
         for (what, available) in
-            [Some(("scratch", scratch.positions())), table].into_iter().flatten()
+            [table, Some(("scratch", scratch.positions()))].into_iter().flatten()
         {
             if position >= available {
                 return Err(LayerError::Position { what, position, available });

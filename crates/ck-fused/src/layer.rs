@@ -2,7 +2,6 @@
 
 use crate::call::Context;
 use crate::error::check_vector;
-use crate::step::Step;
 use crate::{LayerError, LayerShape, LayerWeights, Runner, strategy};
 use ck_ops::{Attention, CacheElement};
 
@@ -126,7 +125,7 @@ impl<'a> DecodeLayer<'a> {
             check_vector("residual", residual, self.shape.embed_dim())?;
         }
         let Context { rope, cache, scratch } = context;
-        let step = Step { layer: self, isa: runner.isa(), rope, cache };
+        let step = runner.step(self, rope, cache);
         strategy::run(runner, step, scratch, input, residual)?;
         cache.append(&scratch.members[0].new)?;
         Ok(&scratch.output)

@@ -17,7 +17,7 @@ mod weights;
 pub use call::Context;
 pub use error::LayerError;
 pub use layer::DecodeLayer;
-pub use runner::Runner;
+pub use runner::{Observer, Phase, Runner};
 pub use scratch::Scratch;
 pub use shape::LayerShape;
 pub use stack::{StackContext, StackScratch, decode_stack};

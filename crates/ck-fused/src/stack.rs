@@ -3,7 +3,6 @@
 use crate::call::Context;
 use crate::error::check_vector;
 use crate::scratch::{PANEL_ROWS, Scratch};
-use crate::step::Step;
 use crate::strategy::{Ends, Source, block};
 use crate::{DecodeLayer, LayerError, LayerShape, Runner};
 use ck_ops::{CacheElement, KvCache, NewPosition, RopeTable};
@@ -88,7 +87,7 @@ where
     let (shared, kept) = (scratch.share(), SharedSlice::new(new));
     runner.dispatch(|team| {
         for (number, (layer, cache)) in layers.iter().zip(&*caches).enumerate() {
-            let step = Step { layer, isa: runner.isa(), rope, cache };
+            let step = runner.step(layer, rope, cache);
             let [before, after] = [&turns[number % 2], &turns[(number + 1) % 2]];
             let before = Source::Shared(before);
             let ends = Ends { input: before, residual: Some(before), output: after };

@@ -11,14 +11,14 @@ use ck_threadpool::solo;
 /// Runs single stages of a layer on inputs of the caller's choice, with the very code that
 /// [`DecodeLayer::decode`] runs.
 ///
-/// Every method leaves its result in the scratch and hands it out. The cache is only read; its length is the
-/// position of the token.
+/// Every method leaves its result in the scratch and hands it out. A cache is only read.
 #[derive(Debug)]
 pub struct Stages<'s, 'a, E: CacheElement> {
     layer: &'s DecodeLayer<'a>,
     isa: Isa,
-    rope: Option<&'s RopeTable>,
     scratch: &'s mut Scratch<E>,
+    /// Stands where a stage needs no cache.
+    empty: KvCache<E>,
 }
 
 /// The projections of one token: `n_heads * head_dim` and twice `n_kv_heads * head_dim` elements.
@@ -37,16 +37,15 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     ///
     /// # Errors
     ///
-    /// A scratch or a table that was made for another shape.
+    /// A scratch that was made for another shape.
     pub fn new(
         layer: &'s DecodeLayer<'a>,
         isa: Isa,
-        rope: Option<&'s RopeTable>,
         scratch: &'s mut Scratch<E>,
     ) -> Result<Self, LayerError> {
         layer.check_scratch(scratch)?;
-        layer.check_rope(rope)?;
-        Ok(Self { layer, isa, rope, scratch })
+        let empty = KvCache::with_capacity(layer.shape().cache()?, 0)?;
+        Ok(Self { layer, isa, scratch, empty })
     }
 
     /// RMSNorm of `input`: `embed_dim` elements in and out.
@@ -54,23 +53,29 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     /// # Errors
     ///
     /// A wrong length; a number that is not finite, or too large to be quantized.
-    pub fn norm(&mut self, cache: &KvCache<E>, input: &[f32]) -> Result<&[f32], LayerError> {
+    pub fn norm(&mut self, input: &[f32]) -> Result<&[f32], LayerError> {
         check_vector("input", input, self.layer.shape().embed_dim())?;
-        let step = self.step(cache)?;
         let me = &mut self.scratch.members[0];
+        let step = Self::step(self.layer, self.isa, &self.empty);
         phase::norm(step, input, me)?;
         Ok(&me.normed)
     }
 
-    /// The projections of a normalized input, Q and K rotated to the cache's length.
+    /// The projections of a normalized input, Q and K rotated to `position`.
     ///
     /// # Errors
     ///
     /// A wrong length; a position beyond the table; a number that is not finite.
-    pub fn project(&mut self, cache: &KvCache<E>, normed: &[f32]) -> Result<Qkv<'_>, LayerError> {
+    pub fn project(
+        &mut self,
+        normed: &[f32],
+        rope: Option<&RopeTable>,
+        position: usize,
+    ) -> Result<Qkv<'_>, LayerError> {
         let shape = self.layer.shape();
         check_vector("normed", normed, shape.embed_dim())?;
-        let step = self.step(cache)?;
+        self.layer.check_rope(rope)?;
+        let step = Step { rope, position, ..Self::step(self.layer, self.isa, &self.empty) };
         self.scratch.members[0].activations.quantize(self.isa, normed)?;
         let shared = self.scratch.share();
         solo(|team| {
@@ -101,8 +106,10 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         check_vector("q", q, shape.q_dim())?;
         check_vector("k", k, shape.kv_dim())?;
         check_vector("v", v, shape.kv_dim())?;
+        self.layer.check_cache(cache)?;
+        self.layer.check_position(cache.len(), self.scratch, None)?;
         // Rotated already, so the phase is run without a table.
-        let step = Step { rope: None, ..self.step(cache)? };
+        let step = Self::step(self.layer, self.isa, cache);
         let (to_q, kv) = self.scratch.qkv.split_at_mut(shape.q_dim());
         let (to_k, to_v) = kv.split_at_mut(shape.kv_dim());
         to_q.copy_from_slice(q);
@@ -122,18 +129,13 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     /// # Errors
     ///
     /// A wrong length; a number that is not finite.
-    pub fn output(
-        &mut self,
-        cache: &KvCache<E>,
-        attn: &[f32],
-        residual: Option<&[f32]>,
-    ) -> Result<&[f32], LayerError> {
+    pub fn output(&mut self, attn: &[f32], residual: Option<&[f32]>) -> Result<&[f32], LayerError> {
         let shape = self.layer.shape();
         check_vector("attn", attn, shape.q_dim())?;
         if let Some(residual) = residual {
             check_vector("residual", residual, shape.embed_dim())?;
         }
-        let step = self.step(cache)?;
+        let step = Self::step(self.layer, self.isa, &self.empty);
         self.scratch.members[0].attn_activations.quantize(self.isa, attn)?;
         let shared = self.scratch.share();
         solo(|team| {
@@ -143,11 +145,7 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         Ok(&self.scratch.output)
     }
 
-    fn step<'c>(&self, cache: &'c KvCache<E>) -> Result<Step<'c, E>, LayerError>
-    where
-        's: 'c,
-    {
-        self.layer.check_position(cache, self.scratch, self.rope)?;
-        Ok(Step { layer: self.layer, isa: self.isa, rope: self.rope, cache })
+    fn step<'c>(layer: &'c DecodeLayer<'a>, isa: Isa, cache: &'c KvCache<E>) -> Step<'c, E> {
+        Step { layer, isa, rope: None, position: cache.len(), cache, observer: None }
     }
 }

@@ -1,17 +1,21 @@
 //! What all phases of a call read.
 
 use crate::units::Units;
-use crate::{DecodeLayer, LayerError};
+use crate::{DecodeLayer, LayerError, Observer, Phase};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, RopeTable};
+use ck_threadpool::Team;
 
 /// One token's way through one layer: everything that no phase changes.
 pub(crate) struct Step<'s, E> {
     pub(crate) layer: &'s DecodeLayer<'s>,
     pub(crate) isa: Isa,
     pub(crate) rope: Option<&'s RopeTable>,
+    /// The position of the token.
+    pub(crate) position: usize,
     /// The stored positions. The new one is in every member's scratch until the call commits it.
     pub(crate) cache: &'s KvCache<E>,
+    pub(crate) observer: Option<&'s Observer<'s>>,
 }
 
 // Not derived: that would ask for `E: Clone`, which references do not need.
@@ -24,15 +28,17 @@ impl<E> Clone for Step<'_, E> {
 impl<E> Copy for Step<'_, E> {}
 
 impl<E: CacheElement> Step<'_, E> {
-    /// The position of the token.
-    pub(crate) fn position(&self) -> usize {
-        self.cache.len()
+    /// Says that `team`'s member has come to the end of a phase.
+    pub(crate) fn end(&self, phase: Phase, team: &Team<'_>) {
+        if let Some(observer) = self.observer {
+            observer(phase, team.index());
+        }
     }
 
     /// The units of all chunks but the last, and those of the last one.
     pub(crate) fn units(&self) -> [Units; 2] {
         let attention = self.layer.attention();
-        let chunks = attention.n_chunks(self.position() + 1);
+        let chunks = attention.n_chunks(self.position + 1);
         let units = |chunks| Units::new(attention.n_heads(), attention.group(), chunks);
         [units(0..chunks - 1), units(chunks - 1..chunks)]
     }
@@ -40,7 +46,7 @@ impl<E: CacheElement> Step<'_, E> {
     /// Rotates whole heads to the token's position, where the model rotates at all.
     pub(crate) fn rotate(&self, heads: &mut [f32]) -> Result<(), LayerError> {
         if let Some(rope) = self.rope {
-            rope.apply(self.isa, self.position(), heads)?;
+            rope.apply(self.isa, self.position, heads)?;
         }
         Ok(())
     }

@@ -10,11 +10,21 @@ pub(crate) trait Block: bytemuck::Pod {
 
     /// The quants in element order, without any offset.
     fn quants(&self) -> [i8; BLOCK_LEN];
+
+    /// The block's first four bytes: the bits of the scale and two bytes of something else.
+    ///
+    /// A vector register takes four bytes from memory in one load that depends on nothing; two bytes
+    /// would be inserted into what the register held.
+    #[inline(always)]
+    fn head(&self) -> &[u8; 4] {
+        bytemuck::bytes_of(self).first_chunk().unwrap_or(&[0; 4])
+    }
 }
 
 /// Writes the values of `blocks`, `scale * quant`, to `values`.
 pub(crate) fn dequantize<B: Block>(blocks: &[B], values: &mut [f32]) -> Result<(), QuantError> {
     let values = whole_blocks_mut(values, blocks.len())?;
+    check_scales(blocks, blocks.len())?;
     for (block, values) in blocks.iter().zip(values) {
         let scale = block.scale().to_f32();
         *values = block.quants().map(|quant| scale * f32::from(quant));

@@ -29,12 +29,14 @@ impl Parker {
 
     /// Says that this thread is about to sleep here.
     pub(crate) fn announce(&self) {
-        self.futex.word.store(PARKED, Ordering::Relaxed);
+        // An exchange, not a store, as is every change of this word: each then comes after the one
+        // before in the eyes of all threads, late wakers of an earlier sleep included.
+        self.futex.word.swap(PARKED, Ordering::Acquire);
     }
 
     /// Takes the announcement back.
     pub(crate) fn stay_awake(&self) {
-        self.futex.word.store(AWAKE, Ordering::Relaxed);
+        self.futex.word.swap(AWAKE, Ordering::Acquire);
     }
 
     /// Sleeps until [`Parker::wake`] was called after the announcement.

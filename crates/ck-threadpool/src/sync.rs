@@ -20,8 +20,11 @@ pub(crate) use std::{
     thread::{self, yield_now},
 };
 
+/// The CPU's pause itself, to time it: a model must not see that as a choice of schedules.
+pub(crate) use std::hint::spin_loop as pause_instruction;
+
+/// What stands in for a futex.
 #[cfg(any(loom, not(target_os = "linux")))]
-#[cfg_attr(loom, allow(unused_imports, reason = "std's, for the branch below"))]
 pub(crate) mod blocking {
     #[cfg(loom)]
     pub(crate) use loom::sync::{Condvar, Mutex};

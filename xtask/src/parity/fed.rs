@@ -3,6 +3,7 @@
 use super::Kv;
 use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::{Recording, Rows};
+use super::rounding::History;
 use anyhow::Result;
 use ck_fused::{LayerError, Qkv, Scratch, Stages, Strategy};
 use ck_isa::Isa;
@@ -26,22 +27,25 @@ pub(super) fn cases<E: CacheElement>(
 ) -> Result<Vec<Case>> {
     let shape = recording.shape();
     let mut scratch = Scratch::<E>::new(shape, recording.n_tokens)?;
-    let rope = Some(&recording.rope);
-    let mut stages = Stages::new(&recording.layer, isa, rope, &mut scratch)?;
+    let mut stages = Stages::new(&recording.layer, isa, &mut scratch)?;
     let mut cache = recording.cache::<E>()?;
     let mut new = NewPosition::<E>::new(shape.cache()?)?;
     let nothing = vec![0.0; shape.kv_dim()];
-    let mut found = Found::default();
+    let mut found = Found { worst: Vec::new(), history: History::new(kv) };
     for token in 0..recording.n_tokens {
-        found.norm(recording, &mut stages, &cache, token);
-        found.project(recording, &mut stages, &cache, token);
+        found.norm(recording, &mut stages, token);
+        found.project(recording, &mut stages, token);
         found.attend(recording, &mut stages, &cache, token);
-        found.output(recording, &mut stages, &cache, token);
+        found.output(recording, &mut stages, token);
         // The cache holds the recorded rows; without them it only counts the tokens.
         let row = |rows: &Option<Rows>| rows.as_ref().map(|rows| rows.row(token).to_vec());
         let k = row(&recording.k).unwrap_or_else(|| nothing.clone());
         let v = row(&recording.v).unwrap_or_else(|| nothing.clone());
-        new.set(isa, &k, &v)?;
+        if let Err(error) = new.set(isa, &k, &v) {
+            // Recorded rows that no cache can hold: no later token can be fed with them.
+            found.failed(Stage::Attn, token, &error.into());
+            break;
+        }
         cache.append(&new)?;
     }
     let setup = Setup { isa, strategy: Strategy::Serial, threads: 1 };
@@ -50,9 +54,9 @@ pub(super) fn cases<E: CacheElement>(
 }
 
 /// The worst token of every stage that was compared.
-#[derive(Default)]
 struct Found {
     worst: Vec<(Stage, Worst)>,
+    history: History,
 }
 
 impl Found {
@@ -92,11 +96,10 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
-        cache: &KvCache<E>,
         token: usize,
     ) {
         if recording.norm.is_some() {
-            match stages.norm(cache, recording.input.row(token)) {
+            match stages.norm(recording.input.row(token)) {
                 Ok(got) => self.compare(Stage::Norm, token, got, recording.norm.as_ref(), PRODUCT),
                 Err(error) => self.failed(Stage::Norm, token, &error),
             }
@@ -107,18 +110,23 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
-        cache: &KvCache<E>,
         token: usize,
     ) {
         let Some(norm) = &recording.norm else { return };
         let rotated = PRODUCT + ANGLE * token as f64;
-        match stages.project(cache, norm.row(token)) {
+        match stages.project(norm.row(token), Some(&recording.rope), token) {
             Ok(Qkv { q, k, v }) => {
                 self.compare(Stage::Q, token, q, recording.q.as_ref(), rotated);
                 self.compare(Stage::K, token, k, recording.k.as_ref(), rotated);
                 self.compare(Stage::V, token, v, recording.v.as_ref(), PRODUCT);
             }
-            Err(error) => self.failed(Stage::Q, token, &error),
+            Err(error) => {
+                let recorded =
+                    [(Stage::Q, &recording.q), (Stage::K, &recording.k), (Stage::V, &recording.v)];
+                for (stage, _) in recorded.into_iter().filter(|(_, rows)| rows.is_some()) {
+                    self.failed(stage, token, &error);
+                }
+            }
         }
     }
 
@@ -126,12 +134,11 @@ impl Found {
         &mut self,
         recording: &Recording<'_>,
         stages: &mut Stages<'_, '_, E>,
-        cache: &KvCache<E>,
         token: usize,
     ) {
         let (Some(attn), Some(output)) = (&recording.attn, &recording.output) else { return };
         let input = recording.input.row(token);
-        match stages.output(cache, attn.row(token), Some(input)) {
+        match stages.output(attn.row(token), Some(input)) {
             Ok(got) => {
                 let error = max_rel_err_of_output(got, output.row(token), input, input.len());
                 self.add(Stage::Output, token, error, PRODUCT);
@@ -153,8 +160,9 @@ impl Found {
         else {
             return;
         };
+        let bound = ATTENTION + self.history.rounding(recording, token);
         match stages.attend(cache, q.row(token), k.row(token), v.row(token)) {
-            Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), ATTENTION),
+            Ok(got) => self.compare(Stage::Attn, token, got, Some(attn), bound),
             Err(error) => self.failed(Stage::Attn, token, &error),
         }
     }

@@ -6,11 +6,13 @@ mod case;
 mod fed;
 mod recording;
 mod report;
+mod rounding;
 
 use anyhow::{Context as _, Result, bail};
 use case::{Case, Setup};
 use ck_fused::Strategy;
 use ck_isa::{Isa, Level};
+use half::f16;
 use recording::Recording;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,14 +44,16 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kv {
     F32,
+    F16,
 }
 
 impl Kv {
-    const ALL: [Self; 1] = [Self::F32];
+    const ALL: [Self; 2] = [Self::F32, Self::F16];
 
     const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::F16 => "f16",
         }
     }
 }
@@ -71,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for &kv in &chosen(&args.kv, &Kv::ALL) {
             let found = match kv {
                 Kv::F32 => cases_of::<f32>(&recording, kv, &setups),
+                Kv::F16 => cases_of::<f16>(&recording, kv, &setups),
             };
             let found =
                 found.with_context(|| format!("{} with {} cache", recording.name, kv.name()))?;
@@ -97,7 +102,7 @@ fn setups(args: &Args) -> Result<Vec<Setup>> {
     }
     let mut setups = Vec::new();
     for isa in isas {
-        for strategy in chosen(&args.strategy, &Strategy::ALL) {
+        for strategy in chosen(&args.strategy, Strategy::ALL) {
             let threads: &[usize] = if strategy == Strategy::Serial { &[1] } else { &args.threads };
             setups.extend(threads.iter().map(|&threads| Setup { isa, strategy, threads }));
         }

@@ -11,6 +11,8 @@ use std::path::Path;
 pub(super) struct Recording<'a> {
     pub(super) name: String,
     pub(super) layer: DecodeLayer<'a>,
+    /// The same layer with packed weights.
+    pub(super) packed: DecodeLayer<'static>,
     pub(super) rope: RopeTable,
     pub(super) n_tokens: usize,
     warnings: Vec<String>,
@@ -48,12 +50,13 @@ impl<'a> Recording<'a> {
         let read = AttentionLayer::read(&file, number)?;
         check_style(file.metadata().require("golden.rope_style")?, read.rope.pairing)?;
         let AttentionLayer { layer, rope, warnings, .. } = read;
-        let rope = RopeTable::new(rope, n_tokens)?;
         let warnings = warnings.iter().map(ToString::to_string).collect();
 
         let shape = layer.shape();
         let rows = |stage: &str, width| rows(&file, stage, width, n_tokens);
         let input = rows("input", shape.embed_dim())?.context("golden.input is missing")?;
+        // Only now: the input has shown that there are as many tokens as the file says.
+        let rope = RopeTable::new(rope, n_tokens)?;
         Ok(Self {
             norm: rows("norm", shape.embed_dim())?,
             q: rows("q", shape.q_dim())?,
@@ -62,6 +65,7 @@ impl<'a> Recording<'a> {
             attn: rows("attn", shape.q_dim())?,
             output: rows("output", shape.embed_dim())?,
             name,
+            packed: layer.pack()?,
             layer,
             rope,
             n_tokens,

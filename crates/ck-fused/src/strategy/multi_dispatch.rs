@@ -2,7 +2,7 @@
 
 use crate::LayerError;
 use crate::phase;
-use crate::runner::Runner;
+use crate::runner::{Phase, Runner};
 use crate::scratch::Scratch;
 use crate::step::Step;
 use ck_ops::CacheElement;
@@ -18,17 +18,25 @@ pub(super) fn run<E: CacheElement>(
     runner.dispatch(|team| {
         let me = shared.members.own(team);
         phase::norm(step, input, me)?;
-        phase::project(team, step, &shared, me)
+        phase::project(team, step, &shared, me)?;
+        step.end(Phase::Project, team);
+        Ok(())
     })?;
 
     let shared = scratch.share();
-    runner.dispatch(|team| phase::attend(team, step, &shared, shared.members.own(team)))?;
+    runner.dispatch(|team| {
+        phase::attend(team, step, &shared, shared.members.own(team))?;
+        step.end(Phase::Attend, team);
+        Ok(())
+    })?;
 
     let shared = scratch.share();
     runner.dispatch(|team| {
         let me = shared.members.own(team);
         phase::merge_all(team, step, &shared, me)?;
         me.attn_activations.quantize(step.isa, &me.attn)?;
-        phase::output(team, step, me, residual, &shared.output)
+        phase::output(team, step, me, residual, &shared.output)?;
+        step.end(Phase::Output, team);
+        Ok(())
     })
 }

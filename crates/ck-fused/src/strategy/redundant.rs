@@ -6,7 +6,7 @@
 //! dot product of every row and block, and the caller alone adds them up after the dispatch.
 
 use crate::phase;
-use crate::runner::Runner;
+use crate::runner::{Phase, Runner};
 use crate::scratch::{Member, Scratch};
 use crate::step::Step;
 use crate::{LayerError, LayerShape};
@@ -35,12 +35,15 @@ pub(super) fn run<E: CacheElement>(
         let heads = team.split_blocks(shape.n_heads(), whole);
         phase::norm(step, input, me)?;
         project(step, me, heads.clone())?;
+        step.end(Phase::Project, team);
         attend(step, me, heads.clone())?;
+        step.end(Phase::Attend, team);
         me.attn_activations.quantize(step.isa, &me.attn)?;
         let rows = 0..shape.embed_dim();
         let weights = step.layer.weights().o.weights();
         let blocks = blocks_of(shape, heads);
         weights.block_dots(step.isa, &me.attn_activations, rows, blocks, dots.part(team))?;
+        step.end(Phase::Output, team);
         Ok(())
     })?;
     add_up(step, scratch, size.into_inner(), residual)
@@ -67,8 +70,8 @@ fn project<E: CacheElement>(
     step.rotate(q)
 }
 
-/// Attends with `heads` over the whole context. The results of the other heads are left as they are:
-/// old numbers, which nobody reads.
+/// Attends with `heads` over the whole context. The results of the other heads become zeros: all of them are
+/// quantized together, and what an earlier call left there may be beyond the scale.
 fn attend<E: CacheElement>(
     step: Step<'_, E>,
     me: &mut Member<E>,
@@ -77,6 +80,7 @@ fn attend<E: CacheElement>(
     let head_dim = step.layer.shape().head_dim();
     let context = Context::new(step.cache, Some(&me.new))?;
     let elements = heads.start * head_dim..heads.end * head_dim;
+    me.attn.fill(0.0);
     let (q, out) = (&me.q[elements.clone()], &mut me.attn[elements]);
     let attention = step.layer.attention();
     flash_decode_heads(step.isa, attention, context, heads, q, &mut me.attend, out)?;

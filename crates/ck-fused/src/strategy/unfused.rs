@@ -3,7 +3,7 @@
 use crate::LayerError;
 use crate::Projection;
 use crate::phase;
-use crate::runner::Runner;
+use crate::runner::{Phase, Runner};
 use crate::scratch::{Scratch, Shared};
 use crate::step::Step;
 use ck_ops::CacheElement;
@@ -27,16 +27,26 @@ pub(super) fn run<E: CacheElement>(
     project(runner, step, &shared, &weights.v, &shared.v)?;
 
     let shared = scratch.share();
-    runner.dispatch(|team| phase::attend(team, step, &shared, shared.members.own(team)))?;
+    runner.dispatch(|team| {
+        phase::attend(team, step, &shared, shared.members.own(team))?;
+        step.end(Phase::Attend, team);
+        Ok(())
+    })?;
     let shared = scratch.share();
-    runner.dispatch(|team| phase::merge(team, step, &shared, shared.members.own(team)))?;
+    runner.dispatch(|team| {
+        phase::merge(team, step, &shared, shared.members.own(team))?;
+        step.end(Phase::Merge, team);
+        Ok(())
+    })?;
 
     let caller = &mut scratch.members[0];
     caller.attn_activations.quantize(step.isa, &scratch.attn)?;
     let shared = scratch.share();
     runner.dispatch(|team| {
         let caller = &shared.members.read(team)[0];
-        phase::output(team, step, caller, residual, &shared.output)
+        phase::output(team, step, caller, residual, &shared.output)?;
+        step.end(Phase::Output, team);
+        Ok(())
     })
 }
 
@@ -50,6 +60,8 @@ fn project<E: CacheElement>(
 ) -> Result<(), LayerError> {
     runner.dispatch(|team| {
         let activations = &shared.members.read(team)[0].activations;
-        phase::product(step.isa, projection, activations, out.range(team), out.part(team))
+        phase::product(step.isa, projection, activations, out.range(team), out.part(team))?;
+        step.end(Phase::Project, team);
+        Ok(())
     })
 }

@@ -14,7 +14,7 @@ pub mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-/// Asks for the cache line at `address` to be fetched, into all levels of the cache.
+/// Asks for the cache line at `address` to be fetched into every level of the cache.
 ///
 /// Any address will do, also one that is not mapped: this is a hint that reads nothing. On targets other
 /// than x86-64 and AArch64 it does nothing.
@@ -31,6 +31,25 @@ pub fn prefetch(address: *const u8) {
     // changes no register, no flag and no memory, as the options say.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = address;
+}
+
+/// As [`prefetch`], but into the second level of the cache and those behind it.
+///
+/// What streams from memory at full speed needs more lines on their way than the first level can wait for.
+#[inline(always)]
+pub fn prefetch_far(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`, with PREFETCHT1.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as in `prefetch`.
+    unsafe {
+        core::arch::asm!("prfm pldl2keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;

@@ -1,9 +1,17 @@
 //! Vectors of x86-64 to and from memory.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256,
-    _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
+    __m128i, __m256i, __m512i, _mm_loadu_si32, _mm_loadu_si128, _mm_storeu_si128,
+    _mm256_loadu_si256, _mm256_storeu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
 };
+
+/// Four bytes, and zeros above them.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub fn load32(bytes: &[u8; 4]) -> __m128i {
+    // SAFETY: the reference covers the four bytes that are read, and the instruction takes any alignment.
+    unsafe { _mm_loadu_si32(bytes.as_ptr()) }
+}
 
 /// 16 bytes.
 #[inline]

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// All ones in the first `len` lanes, for masked loads and stores.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn first_lanes(len: usize) -> __m256i {
     assert!(len <= 8, "expected at most 8 values, found {len}");
     _mm256_cmpgt_epi32(_mm256_set1_epi32(len as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
@@ -14,13 +14,13 @@ fn first_lanes(len: usize) -> __m256i {
 
 /// `-0.0` in every lane.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn sign_bits() -> __m256 {
     _mm256_set1_ps(-0.0)
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn copysign(a: __m256, sign: __m256) -> __m256 {
     let (magnitude, sign) = (_mm256_andnot_ps(sign_bits(), a), _mm256_and_ps(sign_bits(), sign));
     _mm256_or_ps(magnitude, sign)
@@ -28,7 +28,7 @@ fn copysign(a: __m256, sign: __m256) -> __m256 {
 
 /// As the scalar code: two factors that are normal numbers, the first of which cannot round.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn mul_power_of_two(a: __m256, n: __m256) -> __m256 {
     let n = _mm256_cvtps_epi32(n);
     let half = _mm256_srai_epi32::<1>(n);
@@ -38,14 +38,14 @@ fn mul_power_of_two(a: __m256, n: __m256) -> __m256 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn zip(a: __m256, b: __m256) -> (__m256, __m256) {
     let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
 }
 
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn unzip(a: __m256, b: __m256) -> (__m256, __m256) {
     // Within each half; the middle pairs then change places.
     let (even, odd) = (_mm256_shuffle_ps::<0x88>(a, b), _mm256_shuffle_ps::<0xdd>(a, b));
@@ -55,7 +55,7 @@ fn unzip(a: __m256, b: __m256) -> (__m256, __m256) {
 
 /// The upper half, the upper quarter of the lower half, and the second lane: what comes onto the others.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn sum_lanes(a: __m256) -> f32 {
     let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
     let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
@@ -64,7 +64,7 @@ pub(super) fn sum_lanes(a: __m256) -> f32 {
 
 /// As [`sum_lanes`].
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn max_lanes(a: __m256) -> f32 {
     let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
     let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
@@ -72,7 +72,7 @@ pub(super) fn max_lanes(a: __m256) -> f32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn add_squares([low, high]: [__m256d; 2], x: __m256) -> [__m256d; 2] {
     let (x_low, x_high) = (_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
     let (x_low, x_high) = (_mm256_cvtps_pd(x_low), _mm256_cvtps_pd(x_high));

@@ -13,7 +13,7 @@ fn first_lanes(len: usize) -> __mmask16 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn copysign(a: __m512, sign: __m512) -> __m512 {
     // Of the three inputs select, sign and a, by select: sign where it is set, else a.
     const SELECT: i32 = 0b1100_1010;
@@ -23,7 +23,7 @@ fn copysign(a: __m512, sign: __m512) -> __m512 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn zip(a: __m512, b: __m512) -> (__m512, __m512) {
     // Lanes of b count from 16.
     let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -32,7 +32,7 @@ fn zip(a: __m512, b: __m512) -> (__m512, __m512) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn unzip(a: __m512, b: __m512) -> (__m512, __m512) {
     let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
@@ -41,28 +41,28 @@ fn unzip(a: __m512, b: __m512) -> (__m512, __m512) {
 
 /// Both halves.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn halves(a: __m512) -> (__m256, __m256) {
     let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a));
     (_mm512_castps512_ps256(a), _mm256_castpd_ps(upper))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn sum_lanes(a: __m512) -> f32 {
     let (lower, upper) = halves(a);
     avx2::sum_lanes(_mm256_add_ps(lower, upper))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn max_lanes(a: __m512) -> f32 {
     let (lower, upper) = halves(a);
     avx2::max_lanes(_mm256_max_ps(lower, upper))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn add_squares(sums: __m512d, x: __m256) -> __m512d {
     let x = _mm512_cvtps_pd(x);
     _mm512_fmadd_pd(x, x, sums)

@@ -2,13 +2,13 @@
 
 use super::Vectors;
 use crate::NeonDot;
-use crate::load::f16_to_f32;
+use crate::load::aarch64::f16_to_f32;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
 /// Four values rounded to `binary16`, ties to even. There is no stable intrinsic for it.
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn narrow(wide: float32x4_t) -> uint16x4_t {
     let halves;
     // SAFETY: FCVTN is part of NEON, which this function enables; it only reads and writes its registers.
@@ -19,32 +19,32 @@ fn narrow(wide: float32x4_t) -> uint16x4_t {
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn widen_i8(bytes: int8x8_t) -> float32x4_t {
     vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes))))
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn max(a: float32x4_t, b: float32x4_t) -> float32x4_t {
     vbslq_f32(vcgtq_f32(a, b), a, b)
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn min(a: float32x4_t, b: float32x4_t) -> float32x4_t {
     vbslq_f32(vcltq_f32(a, b), a, b)
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn copysign(a: float32x4_t, sign: float32x4_t) -> float32x4_t {
     vbslq_f32(vdupq_n_u32(1 << 31), sign, a)
 }
 
 /// As the scalar code: two factors that are normal numbers, the first of which cannot round.
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn mul_power_of_two(a: float32x4_t, n: float32x4_t) -> float32x4_t {
     let n = vcvtq_s32_f32(n);
     let half = vshrq_n_s32::<1>(n);
@@ -53,7 +53,7 @@ fn mul_power_of_two(a: float32x4_t, n: float32x4_t) -> float32x4_t {
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn add_squares(sums: [float64x2_t; 4], low: float32x4_t, high: float32x4_t) -> [float64x2_t; 4] {
     let x = [
         vcvt_f64_f32(vget_low_f32(low)),
@@ -70,26 +70,26 @@ fn add_squares(sums: [float64x2_t; 4], low: float32x4_t, high: float32x4_t) -> [
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn zip(a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
     (vzip1q_f32(a, b), vzip2q_f32(a, b))
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn unzip(a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
     (vuzp1q_f32(a, b), vuzp2q_f32(a, b))
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn sum_lanes(a: float32x4_t) -> f32 {
     let pair = vadd_f32(vget_low_f32(a), vget_high_f32(a));
     vget_lane_f32::<0>(pair) + vget_lane_f32::<1>(pair)
 }
 
 #[inline]
-#[target_feature(enable = "neon")]
+#[target_feature(enable = "neon,dotprod")]
 fn max_lanes(a: float32x4_t) -> f32 {
     let pair = max(a, vextq_f32::<2>(a, a));
     let (a, b) = (vgetq_lane_f32::<0>(pair), vgetq_lane_f32::<1>(pair));

@@ -21,7 +21,7 @@ use std::ops::Range;
 /// the same bits as those of the [`Matrix`] that it was made from. docs/formats.md draws the layout.
 ///
 /// It takes the matrix's own size, with the rows rounded up to a multiple of 16. On Linux, matrices of
-/// 2 MiB and more ask for pages of 2 MiB.
+/// 2 MiB and more ask for pages of 2 MiB, and take up to an eleventh more where that makes all pages large.
 ///
 /// ```
 /// use ck_quant::{Format, Isa, Matrix, PackedMatrix, QuantizedVector, Weights};
@@ -80,7 +80,9 @@ impl PackedMatrix {
             Some((quants, quants.checked_add(scales)?))
         });
         let (scales_at, len) = sizes.ok_or(QuantError::TooLarge { format, rows, columns })?;
-        let mut pages = Pages::zeroed(len).ok_or(QuantError::Allocation { bytes: len })?;
+        // Less than a tenth above the matrix's own size.
+        let most = size_of_val(blocks) + size_of_val(blocks) / 11;
+        let mut pages = Pages::zeroed(len, most).ok_or(QuantError::Allocation { bytes: len })?;
         if per_row > 0 {
             let (quants, scales) = pages.split_at_mut(scales_at);
             let quants: &mut [P] = bytemuck::cast_slice_mut(quants);
@@ -111,7 +113,7 @@ impl PackedMatrix {
     /// The bytes that the packed weights take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.pages.len()
+        self.pages.taken()
     }
 
     /// The products of the rows in `rows` with `activations`, as [`Weights::gemv`].

@@ -22,10 +22,13 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// `len` zero bytes, or `None` where there is not so much memory.
-    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+    /// `len` zero bytes, or `None` where there is not so much memory. Up to `most` bytes may be taken where
+    /// that makes the last large page a whole one.
+    pub(crate) fn zeroed(len: usize, most: usize) -> Option<Self> {
         let align = if len >= LARGE_PAGE { LARGE_PAGE } else { LINE };
-        let layout = Layout::from_size_align(len.max(LINE), align).ok()?;
+        let whole = len.checked_next_multiple_of(align)?;
+        let size = if whole <= most { whole } else { len };
+        let layout = Layout::from_size_align(size.max(LINE), align).ok()?;
         // SAFETY: the layout's size is at least LINE, so it is not zero.
         let start = NonNull::new(unsafe { alloc(layout) })?;
         if align == LARGE_PAGE {
@@ -34,6 +37,11 @@ impl Pages {
         // SAFETY: `start` was just allocated with `layout.size()` bytes, and nothing else knows it.
         unsafe { start.write_bytes(0, layout.size()) };
         Some(Self { start, len, layout })
+    }
+
+    /// The bytes that are taken from the system.
+    pub(crate) fn taken(&self) -> usize {
+        self.layout.size()
     }
 }
 
@@ -86,7 +94,7 @@ mod tests {
     #[test]
     fn every_length_is_zeroed_and_aligned() {
         for len in [0, 1, 63, 64, 65, LARGE_PAGE - 1, LARGE_PAGE, LARGE_PAGE + 1, 5 * LARGE_PAGE] {
-            let mut pages = Pages::zeroed(len).unwrap();
+            let mut pages = Pages::zeroed(len, len).unwrap();
             assert_eq!(pages.len(), len);
             assert!(pages.iter().all(|byte| *byte == 0));
             let align = if len >= LARGE_PAGE { LARGE_PAGE } else { LINE };
@@ -97,8 +105,16 @@ mod tests {
     }
 
     #[test]
+    fn the_last_large_page_is_whole_where_that_is_allowed() {
+        let len = 2 * LARGE_PAGE - 7;
+        assert_eq!(Pages::zeroed(len, 2 * LARGE_PAGE).unwrap().taken(), 2 * LARGE_PAGE);
+        assert_eq!(Pages::zeroed(len, 2 * LARGE_PAGE - 1).unwrap().taken(), len);
+        assert_eq!(Pages::zeroed(100, 1 << 20).unwrap().taken(), 128);
+    }
+
+    #[test]
     fn more_than_there_is_gives_nothing() {
-        assert!(Pages::zeroed(usize::MAX).is_none());
-        assert!(Pages::zeroed(isize::MAX as usize - LARGE_PAGE).is_none());
+        assert!(Pages::zeroed(usize::MAX, usize::MAX).is_none());
+        assert!(Pages::zeroed(isize::MAX as usize - LARGE_PAGE, 0).is_none());
     }
 }

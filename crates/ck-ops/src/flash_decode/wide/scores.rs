@@ -15,12 +15,12 @@
 //!    query element once for all vectors.
 //! 3. Lanes that are not visible are computed all the same, from whatever the panel holds, and overwritten later.
 
-use super::prefetch_row;
 #![allow(
     clippy::needless_range_loop,
     reason = "loops of constant length over arrays unroll into registers; array iterators may not"
 )]
 
+use super::prefetch_row;
 use crate::CacheElement;
 use crate::flash_decode::context::ChunkView;
 use crate::flash_decode::scratch::{Scores, Work};

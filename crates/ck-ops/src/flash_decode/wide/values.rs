@@ -14,12 +14,12 @@
 //! 3. Where the head dimension is no multiple of 32, the last vector of a row may reach into what follows it. Those
 //!    lanes are dimensions that do not exist; they are not stored.
 
-use super::prefetch_row;
 #![allow(
     clippy::needless_range_loop,
     reason = "loops of constant length over arrays unroll into registers; array iterators may not"
 )]
 
+use super::prefetch_row;
 use crate::CHUNK;
 use crate::CacheElement;
 use crate::flash_decode::context::{ChunkView, Run};

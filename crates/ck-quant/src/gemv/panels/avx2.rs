@@ -1,6 +1,14 @@
-//! Products of a packed matrix with AVX2.
+//! Products of a packed matrix with AVX2: 16 rows at a time, as two vectors of eight lanes. Layout and plain
+//! algorithm are those of `avx512vnni.rs`.
+//!
+//! 1. `vpmaddubsw` multiplies unsigned by signed bytes and adds two products in i16, where it saturates. For
+//!    Q5_0 it cannot: 2 * 31 * 128 = 7936. Four such sums still fit, so the widening to i32 is done once
+//!    for four groups of columns. Eight times the quant would not fit, hence quants are put together at bit 0.
+//! 2. Q8_0 would saturate (2 * 255 * 128 is twice what i16 holds). Even and odd bytes are widened to i16 by an AND
+//!    and a shift, and `vpmaddwd` adds their products in i32. They stay unsigned, 0 to 255, so that
+//!    the offset goes the way it goes everywhere.
 
-use super::{for_each_panel, for_each_panel_block, wide};
+use super::{for_each_panel, for_each_panel_block, prefetch_after, wide};
 use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::gemv::Tile;
@@ -8,13 +16,9 @@ use crate::packed::{AnyPanels, PANEL_ROWS, Panels};
 use crate::q5_0::PanelQ5_0;
 use crate::q8_0::PanelQ8_0;
 use bytemuck::{must_cast, must_cast_mut, must_cast_ref};
-use ck_isa::load::prefetch;
 use ck_isa::load::x86::{load128, load256, store256};
 use core::arch::x86_64::*;
 use std::ops::Range;
-
-/// How far ahead of its use a panel's memory is asked for.
-const AHEAD: usize = 4096;
 
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn gemv(panels: AnyPanels<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
@@ -39,10 +43,7 @@ fn gemv_of<P>(
         let x = x.quants.iter().zip(x.scales).zip(x.corrections);
         let mut acc = [_mm256_setzero_ps(); 2];
         for ((quants, scales), ((x, x_scale), correction)) in weights.zip(x) {
-            let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
-            for line in 0..size_of::<P>() / 64 {
-                prefetch(ahead.wrapping_add(64 * line));
-            }
+            prefetch_after(quants);
             let dots = dots(quants, x, *correction);
             let scales: &[[u8; 16]; 2] = must_cast_ref(scales);
             for half in 0..2 {

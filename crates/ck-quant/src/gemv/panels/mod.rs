@@ -13,6 +13,7 @@ use super::Tile;
 use crate::Isa;
 use crate::activations::Activations;
 use crate::packed::{AnyPanels, PANEL_ROWS};
+use ck_isa::load::prefetch_far;
 use std::ops::Range;
 
 /// Writes the products of `rows` to `out`. The caller has checked all lengths.
@@ -96,11 +97,12 @@ struct Piece {
     rows: Range<usize>,
 }
 
-/// Cuts a range of rows where panels end.
+/// Cuts a range of rows where panels end. No piece is empty; of an empty range there is none.
 #[inline(always)]
 fn pieces(rows: Range<usize>) -> impl Iterator<Item = Piece> {
     let start = rows.start;
-    let panels = rows.start / PANEL_ROWS..rows.end.div_ceil(PANEL_ROWS);
+    let end = if rows.is_empty() { 0 } else { rows.end.div_ceil(PANEL_ROWS) };
+    let panels = start / PANEL_ROWS..end;
     panels.map(move |panel| {
         let base = panel * PANEL_ROWS;
         let first = base.max(start);
@@ -151,5 +153,18 @@ fn for_each_panel_block(
                 row[block] = *dot;
             }
         }
+    }
+}
+
+/// How far ahead of their use a panel's quants are asked for. Those of all panels lie one after the other, so
+/// that this reaches into the next panel by itself. The scales are few, and asking for them gains nothing.
+const AHEAD: usize = 3072;
+
+/// Asks for the quants that come some blocks after these.
+#[inline(always)]
+fn prefetch_after<P>(quants: &P) {
+    let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
+    for line in 0..size_of::<P>() / 64 {
+        prefetch_far(ahead.wrapping_add(64 * line));
     }
 }

@@ -1,6 +1,13 @@
-//! Products of a packed matrix with NEON's dot product.
+//! Products of a packed matrix with NEON's dot product: 16 rows at a time, as four vectors of four lanes. Layout
+//! and plain algorithm are those of `avx512vnni.rs`.
+//!
+//! 1. `SDOT` takes signed bytes on both sides. Q5_0's stored quants, 0 to 31, are the same number signed or not;
+//!    eight times that would not be, hence quants are put together at bit 0, by a shift that inserts. Q8_0's
+//!    sign bits are flipped back, and no offset is left to remove.
+//!
+//! This has run under emulation only; its speed is not known.
 
-use super::{for_each_panel, for_each_panel_block};
+use super::{for_each_panel, for_each_panel_block, prefetch_after};
 use crate::BLOCK_LEN;
 use crate::activations::Activations;
 use crate::gemv::Tile;
@@ -9,12 +16,8 @@ use crate::q5_0::PanelQ5_0;
 use crate::q8_0::PanelQ8_0;
 use bytemuck::{must_cast, must_cast_mut, must_cast_ref};
 use ck_isa::load::aarch64::{f16_to_f32, load128, sdot, store128};
-use ck_isa::load::prefetch;
 use core::arch::aarch64::*;
 use std::ops::Range;
-
-/// How far ahead of its use a panel's memory is asked for.
-const AHEAD: usize = 2048;
 
 #[target_feature(enable = "neon,dotprod")]
 pub(super) fn gemv(panels: AnyPanels<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
@@ -39,10 +42,7 @@ fn gemv_of<P>(
         let x = x.quants.iter().zip(x.scales).zip(x.corrections);
         let mut acc = [vdupq_n_f32(0.0); 4];
         for ((quants, scales), ((x, x_scale), correction)) in weights.zip(x) {
-            let ahead = std::ptr::from_ref(quants).cast::<u8>().wrapping_add(AHEAD);
-            for line in 0..size_of::<P>() / 64 {
-                prefetch(ahead.wrapping_add(64 * line));
-            }
+            prefetch_after(quants);
             let dots = dots(quants, x, *correction);
             let scales: &[[u8; 16]; 2] = must_cast_ref(scales);
             for (half, scales) in scales.iter().enumerate() {

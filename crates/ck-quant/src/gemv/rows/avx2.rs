@@ -1,27 +1,40 @@
-//! Products of a matrix in the order of a file with AVX2.
+//! Products of a matrix in the order of a file with AVX2. `wide.rs` has the algorithm; here are the integer dot
+//! products of eight blocks.
+//!
+//! 1. Q5_0: `vpmaddubsw` cannot saturate, 2 * 31 * 128 = 7936, and neither can the first two steps of the tree
+//!    that adds a block's sums, so these work on twice as many lanes.
+//! 2. Q8_0: -128 on both sides rules out the usual trick of moving the signs of one side to the other (-128 has no
+//!    opposite in a byte), so both are widened to i16.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;
+use crate::block::Block;
 use crate::gemv::Tile;
 use crate::matrix::Blocks;
 use crate::{BlockQ5_0, BlockQ8_0, Matrix};
 use bytemuck::{must_cast_mut, must_cast_ref};
-use ck_isa::load::x86::{load128, load256, store256};
+use ck_isa::load::x86::{load32, load128, load256, store256};
 use core::arch::x86_64::*;
-use half::f16;
 use std::ops::Range;
 
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn gemv(matrix: Matrix<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
-    let widen = |bits| widen(bits);
     let fma = |a: f32, b: f32, c: f32| a.mul_add(b, c);
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q5_0_dots(b, x), widen, fma };
+            let kernel = Kernel {
+                dots: |b: &_, x: Step<'_>| q5_0_dots(b, x),
+                scales: |b: &_| scales(b),
+                fma,
+            };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
         Blocks::Q8_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q8_0_dots(b, x), widen, fma };
+            let kernel = Kernel {
+                dots: |b: &_, x: Step<'_>| q8_0_dots(b, x),
+                scales: |b: &_| scales(b),
+                fma,
+            };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
     }
@@ -40,11 +53,15 @@ pub(super) fn block_dots(matrix: Matrix<'_>, x: Activations<'_>, tile: Tile, out
     }
 }
 
+/// The scales of the blocks.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn widen(halves: [f16; STEP]) -> [f32; STEP] {
+fn scales<B: Block>(blocks: &[B; STEP]) -> [f32; STEP] {
+    // The scale is the lowest of the words that are loaded, so that it is the one the first step keeps.
+    let two = |i: usize| _mm_unpacklo_epi16(load32(blocks[i].head()), load32(blocks[i + 1].head()));
+    let four = |i: usize| _mm_unpacklo_epi32(two(i), two(i + 2));
     let mut floats = [0.0; STEP];
-    let wide = _mm256_cvtph_ps(load128(must_cast_ref(&halves)));
+    let wide = _mm256_cvtph_ps(_mm_unpacklo_epi64(four(0), four(4)));
     store256(must_cast_mut(&mut floats), _mm256_castps_si256(wide));
     floats
 }

@@ -1,27 +1,38 @@
-//! Products of a matrix in the order of a file with AVX-512 VNNI.
+//! Products of a matrix in the order of a file with AVX-512 VNNI. `wide.rs` has the algorithm; here are the
+//! integer dot products of eight blocks.
+//!
+//! 1. Two blocks fill a vector: one `vpdpbusd` leaves eight partial sums of each.
+//! 2. The partial sums of all eight blocks are added in a tree that works on full vectors until two are left.
+//! 3. Weights are the unsigned side, with their offset of 16 or (sign bit flipped) 128, which is removed by the
+//!    activations' correction in the end.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;
+use crate::block::Block;
 use crate::gemv::Tile;
 use crate::matrix::Blocks;
 use crate::{BlockQ5_0, BlockQ8_0, Matrix};
 use bytemuck::{must_cast_mut, must_cast_ref};
-use ck_isa::load::x86::{load128, load256, load512, store256};
+use ck_isa::load::x86::{load32, load128, load256, load512, store256};
 use core::arch::x86_64::*;
-use half::f16;
 use std::ops::Range;
 
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) fn gemv(matrix: Matrix<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
-    let widen = |bits| widen(bits);
     let fma = |a: f32, b: f32, c: f32| a.mul_add(b, c);
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q5_0_dots(b, x), widen, fma };
+            let fifth = fifth_bit();
+            let dots = |b: &_, x: Step<'_>| q5_0_dots(b, x, fifth);
+            let kernel = Kernel { dots, scales: |b: &_| scales(b), fma };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
         Blocks::Q8_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q8_0_dots(b, x), widen, fma };
+            let kernel = Kernel {
+                dots: |b: &_, x: Step<'_>| q8_0_dots(b, x),
+                scales: |b: &_| scales(b),
+                fma,
+            };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
     }
@@ -32,7 +43,15 @@ pub(super) fn block_dots(matrix: Matrix<'_>, x: Activations<'_>, tile: Tile, out
     let per_row = matrix.blocks_per_row();
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            wide::block_dots(|b: &_, x: Step<'_>| q5_0_dots(b, x), blocks, per_row, x, &tile, out);
+            let fifth = fifth_bit();
+            wide::block_dots(
+                |b: &_, x: Step<'_>| q5_0_dots(b, x, fifth),
+                blocks,
+                per_row,
+                x,
+                &tile,
+                out,
+            );
         }
         Blocks::Q8_0(blocks) => {
             wide::block_dots(|b: &_, x: Step<'_>| q8_0_dots(b, x), blocks, per_row, x, &tile, out);
@@ -40,11 +59,25 @@ pub(super) fn block_dots(matrix: Matrix<'_>, x: Activations<'_>, tile: Tile, out
     }
 }
 
+/// The fifth bit of a quant in every byte, as a number that the compiler does not know.
+///
+/// If it knew that four bits and the fifth never overlap, it would make an OR of the addition; and there is no
+/// OR that is masked by bytes, so that one masked instruction would become two.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
-fn widen(halves: [f16; STEP]) -> [f32; STEP] {
+fn fifth_bit() -> __m512i {
+    _mm512_set1_epi8(std::hint::black_box(16))
+}
+
+/// The scales of the blocks.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
+fn scales<B: Block>(blocks: &[B; STEP]) -> [f32; STEP] {
+    // The scale is the lowest of the words that are loaded, so that it is the one the first step keeps.
+    let two = |i: usize| _mm_unpacklo_epi16(load32(blocks[i].head()), load32(blocks[i + 1].head()));
+    let four = |i: usize| _mm_unpacklo_epi32(two(i), two(i + 2));
     let mut floats = [0.0; STEP];
-    let wide = _mm256_cvtph_ps(load128(must_cast_ref(&halves)));
+    let wide = _mm256_cvtph_ps(_mm_unpacklo_epi64(four(0), four(4)));
     store256(must_cast_mut(&mut floats), _mm256_castps_si256(wide));
     floats
 }
@@ -53,7 +86,11 @@ fn widen(halves: [f16; STEP]) -> [f32; STEP] {
 /// eighth of that.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
-fn q5_0_dots(blocks: &[BlockQ5_0; STEP], (x, corrections): Step<'_>) -> [i32; STEP] {
+fn q5_0_dots(
+    blocks: &[BlockQ5_0; STEP],
+    (x, corrections): Step<'_>,
+    fifth_bit: __m512i,
+) -> [i32; STEP] {
     const SECOND_BLOCK: u16 = 0xff00;
     let shifts = _mm512_set_epi64(4, 4, 0, 0, 4, 4, 0, 0);
     let mut lanes = [_mm512_setzero_si512(); STEP / 2];
@@ -64,7 +101,7 @@ fn q5_0_dots(blocks: &[BlockQ5_0; STEP], (x, corrections): Step<'_>) -> [i32; ST
         let nibbles = _mm512_mask_broadcast_i32x4(nibbles, SECOND_BLOCK, load128(second.nibbles()));
         let low = _mm512_and_si512(_mm512_srlv_epi64(nibbles, shifts), _mm512_set1_epi8(15));
         let high_bits = u64::from(first.high_bits()) | u64::from(second.high_bits()) << 32;
-        let quants = _mm512_mask_add_epi8(low, high_bits, low, _mm512_set1_epi8(16));
+        let quants = _mm512_mask_add_epi8(low, high_bits, low, fifth_bit);
         lanes[pair] = _mm512_dpbusd_epi32(lanes[pair], quants, load512(&x[pair]));
     }
     let corrections = _mm256_srai_epi32::<3>(load256(must_cast_ref(corrections)));

@@ -1,27 +1,37 @@
-//! Products of a matrix in the order of a file with NEON's dot product.
+//! Products of a matrix in the order of a file with NEON's dot product. `wide.rs` has the algorithm; here are the
+//! integer dot products of eight blocks. Both sides are signed, so that no offset is left to remove.
+//!
+//! This has run under emulation only; its speed is not known.
 
 use super::wide::{self, Kernel, STEP, Step};
 use crate::activations::Activations;
+use crate::block::Block;
 use crate::gemv::Tile;
 use crate::matrix::Blocks;
 use crate::{BLOCK_LEN, BlockQ5_0, BlockQ8_0, Matrix};
-use bytemuck::{must_cast_mut, must_cast_ref};
+use bytemuck::{must_cast, must_cast_mut, must_cast_ref};
 use ck_isa::load::aarch64::{f16_to_f32, load128, sdot, store128};
 use core::arch::aarch64::*;
-use half::f16;
 use std::ops::Range;
 
 #[target_feature(enable = "neon,dotprod")]
 pub(super) fn gemv(matrix: Matrix<'_>, x: Activations<'_>, rows: Range<usize>, out: &mut [f32]) {
-    let widen = |bits| widen(bits);
     let fma = |a: f32, b: f32, c: f32| a.mul_add(b, c);
     match matrix.blocks() {
         Blocks::Q5_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q5_0_dots(b, x), widen, fma };
+            let kernel = Kernel {
+                dots: |b: &_, x: Step<'_>| q5_0_dots(b, x),
+                scales: |b: &_| scales(b),
+                fma,
+            };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
         Blocks::Q8_0(blocks) => {
-            let kernel = Kernel { dots: |b: &_, x: Step<'_>| q8_0_dots(b, x), widen, fma };
+            let kernel = Kernel {
+                dots: |b: &_, x: Step<'_>| q8_0_dots(b, x),
+                scales: |b: &_| scales(b),
+                fma,
+            };
             wide::gemv(&kernel, blocks, x, rows, out);
         }
     }
@@ -40,14 +50,19 @@ pub(super) fn block_dots(matrix: Matrix<'_>, x: Activations<'_>, tile: Tile, out
     }
 }
 
+/// The scales of the blocks.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
-fn widen(halves: [f16; STEP]) -> [f32; STEP] {
-    let bits = vreinterpretq_u16_u8(load128(must_cast_ref(&halves)));
+fn scales<B: Block>(blocks: &[B; STEP]) -> [f32; STEP] {
+    // The scale is the lower half of the four bytes; the other half is dropped.
+    let heads = std::array::from_fn(|i| *blocks[i].head());
+    let heads: [[u8; 16]; 2] = must_cast::<[[u8; 4]; STEP], _>(heads);
     let mut floats = [0.0; STEP];
     let quarters: &mut [[u8; 16]; 2] = must_cast_mut(&mut floats);
-    store128(&mut quarters[0], vreinterpretq_u8_f32(f16_to_f32(vget_low_u16(bits))));
-    store128(&mut quarters[1], vreinterpretq_u8_f32(f16_to_f32(vget_high_u16(bits))));
+    for (heads, quarter) in heads.iter().zip(quarters) {
+        let bits = vmovn_u32(vreinterpretq_u32_u8(load128(heads)));
+        store128(quarter, vreinterpretq_u8_f32(f16_to_f32(bits)));
+    }
     floats
 }
 

@@ -1,9 +1,10 @@
 //! ggml's kernels, through the table that its own graph code takes them from.
 
-use crate::contender::{Agreement, Contender};
+use super::level;
+use crate::contender::{Agreement, Contender, Side};
 use crate::gemv::Case;
 use crate::memory::Copies;
-use ck_quant::{Format, Isa, Level};
+use ck_quant::Format;
 use llama_cpp_sys_2 as sys;
 use std::ffi::c_void;
 
@@ -27,28 +28,13 @@ impl Kernels {
         // SAFETY: it has no precondition; it fills ggml's tables, once.
         unsafe { sys::ggml_cpu_init() };
         // SAFETY: `kind` is one of ggml's types, so the result points into its static table.
-        let traits = unsafe { &*sys::ggml_get_type_traits_cpu(kind) };
+        let traits = unsafe { sys::ggml_get_type_traits_cpu(kind) };
+        // SAFETY: the entry was initialized above, and nobody writes to it again.
+        let traits = unsafe { &*traits };
         Self {
             from_float: traits.from_float.expect("ggml quantizes this format"),
             vec_dot: traits.vec_dot.expect("ggml multiplies this format"),
         }
-    }
-}
-
-/// The widest of this project's levels whose instructions the built ggml uses.
-#[must_use]
-pub fn level() -> Level {
-    // SAFETY: it has no precondition and returns what the library was built with.
-    let vnni = unsafe { sys::ggml_cpu_has_avx512_vnni() };
-    // SAFETY: as above.
-    let avx2 = unsafe { sys::ggml_cpu_has_avx2() };
-    // SAFETY: as above.
-    let dot = unsafe { sys::ggml_cpu_has_dotprod() };
-    match (vnni, avx2, dot) {
-        (1.., _, _) => Level::Avx512Vnni,
-        (_, 1.., _) => Level::Avx2,
-        (_, _, 1..) => Level::NeonDot,
-        _ => Level::Scalar,
     }
 }
 
@@ -90,6 +76,10 @@ impl<'a> Gemv<'a> {
 impl Contender for Gemv<'_> {
     fn name(&self) -> String {
         format!("ggml, {}, {}", level(), self.copies.kind().name())
+    }
+
+    fn side(&self) -> Side {
+        Side::Peer
     }
 
     fn run(&mut self, copy: usize) {
@@ -137,6 +127,10 @@ impl Contender for Quantize {
         format!("ggml, {}", level())
     }
 
+    fn side(&self) -> Side {
+        Side::Peer
+    }
+
     fn run(&mut self, _copy: usize) {
         quantize(&self.values, &mut self.bytes);
     }
@@ -151,10 +145,4 @@ impl Contender for Quantize {
     fn agreement(&self) -> Agreement {
         Agreement::Bits
     }
-}
-
-/// Whether the best level here is the one that ggml was built for.
-#[must_use]
-pub fn is_built_for(isa: Isa) -> bool {
-    isa.level() == level()
 }

@@ -1,0 +1,59 @@
+//! ggml, the library under llama.cpp: its kernels one by one, and its graphs.
+
+mod attention;
+mod caches;
+mod graph;
+mod kernels;
+mod layer;
+
+use crate::context::Kv;
+pub use attention::Attention;
+pub use caches::Caches;
+use ck_quant::Level;
+pub use graph::Threads;
+pub use kernels::{Gemv, Quantize};
+pub use layer::Layer;
+use llama_cpp_sys_2 as sys;
+
+/// The widest of this project's levels whose instructions the built ggml uses.
+#[must_use]
+pub fn level() -> Level {
+    // SAFETY: it has no precondition and returns what the library was built with.
+    let vnni = unsafe { sys::ggml_cpu_has_avx512_vnni() };
+    // SAFETY: as above.
+    let avx2 = unsafe { sys::ggml_cpu_has_avx2() };
+    // SAFETY: as above.
+    let dot = unsafe { sys::ggml_cpu_has_dotprod() };
+    match (vnni, avx2, dot) {
+        (1.., _, _) => Level::Avx512Vnni,
+        (_, 1.., _) => Level::Avx2,
+        (_, _, 1..) => Level::NeonDot,
+        _ => Level::Scalar,
+    }
+}
+
+/// How a graph computes attention, and on what cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// One flash attention node, instead of two products and a softmax.
+    pub flash: bool,
+    /// The type of the cache.
+    pub kv: Kv,
+}
+
+impl Mode {
+    /// All that llama.cpp can be told to use on these types.
+    pub const ALL: [Self; 4] = [
+        Self { flash: true, kv: Kv::F16 },
+        Self { flash: false, kv: Kv::F16 },
+        Self { flash: true, kv: Kv::F32 },
+        Self { flash: false, kv: Kv::F32 },
+    ];
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let how = if self.flash { "flash" } else { "plain" };
+        write!(f, "{how} {}", self.kv.name())
+    }
+}
