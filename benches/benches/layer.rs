@@ -25,7 +25,7 @@ fn layer(c: &mut Criterion) {
         let expected = expected::<f32>(&data, &stored).expect("memory");
         let case = case(*model, POSITIONS, Heat::Hot, pool.threads());
         let mut group = c.benchmark_group(case.name());
-        for strategy in Strategy::ALL {
+        for &strategy in Strategy::ALL {
             let how = (Isa::detect(), strategy);
             let mut ours = Ours::new(&data, &packed, &caches, how, &pool).expect("memory");
             check(&mut ours, 0, &expected).expect("a right answer");

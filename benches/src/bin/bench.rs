@@ -64,7 +64,7 @@ struct Args {
     /// Write what was measured to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Keep what was measured as benches/records/<machine>/<date>.json.
+    /// Keep what was measured as `benches/records/<machine>/<date>.json`.
     #[arg(long)]
     record: bool,
     /// Compare two records instead of measuring.

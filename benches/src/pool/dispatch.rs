@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 pub(super) fn cases() -> Vec<Case> {
     let empty = with_peers(vec![
-        ("ck-threadpool", |threads| ck(threads, 0)),
-        ("rayon broadcast", |threads| rayon_broadcast(threads, 0)),
+        ("ck-threadpool", ck_empty),
+        ("rayon broadcast", rayon_empty),
         ("rayon scope", rayon_scope),
         ("std::thread::scope", std_scope),
     ]);
@@ -29,6 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("empty dispatch", 1, Sampling::Batch(10_000), one_thread(&empty)),
         Case::new("empty dispatch", 2, Sampling::Batch(2_000), empty.clone()),
         Case::new("empty dispatch", 4, Sampling::Single(100), no_spinners(&empty)),
+        Case::new("dispatch, 4 captured references", 2, Sampling::Batch(2_000), captures()),
         Case::new("dispatch, 1 barrier", 2, Sampling::Batch(2_000), one_barrier.clone()),
         Case::new("dispatch, 8 barriers", 2, Sampling::Batch(1_000), eight_barriers),
         Case::new("dispatch, 1 barrier", 4, Sampling::Single(100), one_barrier.clone()),
@@ -53,6 +54,22 @@ fn with_peers(contenders: Vec<(&'static str, Setup)>) -> Vec<(&'static str, Setu
     contenders
 }
 
+/// A closure that refers to what is on the caller's stack, as every real one does.
+fn captures() -> Vec<(&'static str, Setup)> {
+    let contenders: Vec<(&str, Setup)> =
+        vec![("ck-threadpool", ck_captures), ("rayon broadcast", rayon_captures)];
+    #[cfg(feature = "peer-pools")]
+    let contenders = [
+        contenders,
+        vec![
+            ("fork_union for_threads", peers::fork_union_captures),
+            ("candle-core barrier_pool", peers::candle_captures),
+        ],
+    ]
+    .concat();
+    contenders
+}
+
 /// Those that can be had with one thread.
 fn one_thread(contenders: &[(&'static str, Setup)]) -> Vec<(&'static str, Setup)> {
     contenders.iter().copied().filter(|(name, _)| !name.starts_with("candle")).collect()
@@ -67,6 +84,25 @@ fn no_spinners(contenders: &[(&'static str, Setup)]) -> Vec<(&'static str, Setup
 
 fn ck_pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).expect("the system gives a few threads")
+}
+
+fn ck_empty(threads: usize) -> Session {
+    let pool = ck_pool(threads);
+    repeat(move || pool.run(|team| _ = black_box(team.index())))
+}
+
+fn ck_captures(threads: usize) -> Session {
+    let pool = ck_pool(threads);
+    let numbers = captured();
+    repeat(move || {
+        let [a, b, c, d] = &numbers;
+        pool.run(|team| _ = black_box(a + b + c + d + team.index()));
+    })
+}
+
+/// Values that a closure refers to one by one, as the inputs and outputs of a real one.
+fn captured() -> [usize; 4] {
+    black_box([1, 2, 3, 4])
 }
 
 fn ck(threads: usize, barriers: usize) -> Session {
@@ -91,6 +127,20 @@ fn ck_sleeping(threads: usize) -> Session {
 fn rayon_pool(threads: usize) -> rayon::ThreadPool {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("the system gives a few threads")
+}
+
+fn rayon_empty(threads: usize) -> Session {
+    let pool = rayon_pool(threads);
+    repeat(move || _ = pool.broadcast(|context| _ = black_box(context.index())))
+}
+
+fn rayon_captures(threads: usize) -> Session {
+    let pool = rayon_pool(threads);
+    let numbers = captured();
+    repeat(move || {
+        let [a, b, c, d] = &numbers;
+        pool.broadcast(|context| _ = black_box(a + b + c + d + context.index()));
+    })
 }
 
 fn rayon_broadcast(threads: usize, barriers: usize) -> Session {
@@ -130,9 +180,9 @@ fn std_scope(threads: usize) -> Session {
 /// Those that dispatch after so many milliseconds without work.
 fn after<const MILLIS: u64>() -> Vec<(&'static str, Setup)> {
     vec![
-        ("ck-threadpool", |threads| gap::<MILLIS>(ck(threads, 0))),
+        ("ck-threadpool", |threads| gap::<MILLIS>(ck_empty(threads))),
         ("ck-threadpool, never polls", |threads| gap::<MILLIS>(ck_sleeping(threads))),
-        ("rayon broadcast", |threads| gap::<MILLIS>(rayon_broadcast(threads, 0))),
+        ("rayon broadcast", |threads| gap::<MILLIS>(rayon_empty(threads))),
     ]
 }
 
@@ -154,12 +204,30 @@ fn gap<const MILLIS: u64>(mut session: Session) -> Session {
 
 #[cfg(feature = "peer-pools")]
 mod peers {
-    use super::{Session, black_box, repeat};
+    use super::{Session, black_box, captured, repeat};
 
     pub(super) fn fork_union(threads: usize) -> Session {
         let mut pool = fork_union::spawn(threads);
         repeat(move || {
             drop(pool.for_threads(|index, _| _ = black_box(index)));
+        })
+    }
+
+    pub(super) fn fork_union_captures(threads: usize) -> Session {
+        let mut pool = fork_union::spawn(threads);
+        let numbers = captured();
+        repeat(move || {
+            let [a, b, c, d] = &numbers;
+            drop(pool.for_threads(|index, _| _ = black_box(a + b + c + d + index)));
+        })
+    }
+
+    pub(super) fn candle_captures(_threads: usize) -> Session {
+        let pool = candle_core::utils::barrier_pool();
+        let numbers = captured();
+        repeat(move || {
+            let [a, b, c, d] = &numbers;
+            pool.execute(|index| _ = black_box(a + b + c + d + index));
         })
     }
 

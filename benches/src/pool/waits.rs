@@ -36,15 +36,17 @@ fn with_peers(contenders: Vec<(&'static str, Setup)>) -> Vec<(&'static str, Setu
 fn ck(threads: usize) -> Session {
     let pool = ThreadPool::new(threads).expect("the system gives a few threads");
     Box::new(move |ops| {
+        let dispatches = ops.div_ceil(IN_A_ROW);
         let start = Instant::now();
-        for _ in 0..ops / IN_A_ROW {
+        for _ in 0..dispatches {
             pool.run(|team| {
                 for _ in 0..IN_A_ROW {
                     team.barrier();
                 }
             });
         }
-        start.elapsed() * ops / (ops / IN_A_ROW * IN_A_ROW)
+        let done = f64::from(dispatches) * f64::from(IN_A_ROW);
+        start.elapsed().mul_f64(f64::from(ops) / done)
     })
 }
 

@@ -2,9 +2,10 @@
 
 use crate::step::Step;
 use crate::{LayerError, LayerShape};
+use bytemuck::Zeroable;
 use ck_ops::{AttendScratch, CHUNK, CacheElement, NewPosition, partial_len};
 use ck_quant::{BLOCK_LEN, QuantizedVector};
-use ck_threadpool::SharedSlice;
+use ck_threadpool::{Plan, Planned, SharedSlice};
 use std::ops::Range;
 
 /// Everything that a call writes before it commits, allocated once and used again for every token and
@@ -17,8 +18,8 @@ pub struct Scratch<E: CacheElement> {
     pub(crate) members: Vec<Member<E>>,
     /// Q, K and V, one after the other, not rotated.
     pub(crate) qkv: Vec<f32>,
-    /// A partial result for every query head and chunk of the context.
-    partials: Vec<f32>,
+    /// A partial result for every query head and chunk of the context, those of the last chunk first.
+    pub(crate) partials: Vec<f32>,
     /// What the heads found, before the O projection.
     pub(crate) attn: Vec<f32>,
     /// The result, before it is committed.
@@ -132,6 +133,35 @@ impl<E: CacheElement> Scratch<E> {
 
     /// Shares the scratch among the members of one dispatch.
     pub(crate) fn share(&mut self) -> Shared<'_, E> {
+        let len = partial_len(self.shape.head_dim());
+        let full = self.partials.len() - self.shape.n_heads() * len;
+        self.share_partials(full)
+    }
+
+    /// Shares the scratch among the members of the one dispatch of the barrier strategy, with the use of every
+    /// part planned: see its table in [`phase`](crate::phase).
+    pub(crate) fn share_planned<'s>(
+        &'s mut self,
+        step: Step<'_, E>,
+        plan: &'s Plan,
+    ) -> Shared<'s, E> {
+        use Planned::{Own, Part, Read, Unused};
+        let [full, _] = step.units();
+        let shared = self.share_partials(full.count() * partial_len(step.layer.shape().head_dim()));
+        Shared {
+            members: shared.members.planned(plan, &[Own, Own, Own, Own]),
+            q: shared.q.planned(plan, &[Part, Read]),
+            k: shared.k.planned(plan, &[Part, Read]),
+            v: shared.v.planned(plan, &[Part, Read]),
+            full: shared.full.planned(plan, &[Unused, Part, Read]),
+            last: shared.last.planned(plan, &[Unused, Part, Read]),
+            attn: shared.attn.planned(plan, &[Unused, Unused, Part, Read]),
+            output: shared.output.planned(plan, &[Unused, Unused, Unused, Part]),
+        }
+    }
+
+    /// Shares the scratch, with `full` elements for the partial results of full chunks.
+    fn share_partials(&mut self, full: usize) -> Shared<'_, E> {
         let shape = self.shape;
         let (q, kv) = self.qkv.split_at_mut(shape.q_dim());
         let (k, v) = kv.split_at_mut(shape.kv_dim());
@@ -139,13 +169,13 @@ impl<E: CacheElement> Scratch<E> {
         let after_q = panels(shape.q_dim());
         let after_k = after_q + panels(shape.kv_dim());
         let len = partial_len(shape.head_dim());
-        let (last, full) = self.partials.split_at_mut(shape.n_heads() * len);
+        let (last, rest) = self.partials.split_at_mut(shape.n_heads() * len);
         Shared {
             members: SharedSlice::new(&mut self.members),
             q: SharedSlice::in_blocks(q, PANEL_ROWS),
             k: SharedSlice::in_blocks(k, PANEL_ROWS).dealt_after(after_q),
             v: SharedSlice::in_blocks(v, PANEL_ROWS).dealt_after(after_k),
-            full: SharedSlice::in_blocks(full, len),
+            full: SharedSlice::in_blocks(&mut rest[..full], len),
             last: SharedSlice::in_blocks(last, len),
             attn: SharedSlice::in_blocks(&mut self.attn, shape.head_dim()),
             output: SharedSlice::in_blocks(&mut self.output, PANEL_ROWS),
@@ -211,9 +241,43 @@ fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError
 }
 
 /// `len` zeros, of which untouched pages take no memory.
-fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>, LayerError> {
-    if len.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
-        return Err(LayerError::TooLarge { what: "the scratch" });
+fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
+    let too_large = |()| LayerError::TooLarge { what: "the memory of the scratch" };
+    bytemuck::allocation::try_zeroed_vec(len).map_err(too_large)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ck_threadpool::ThreadPool;
+
+    #[test]
+    fn a_size_that_no_memory_holds_is_an_error() {
+        let shape = LayerShape::new(64, 2, 1, 32).unwrap();
+        for positions in [usize::MAX, usize::MAX / 2, 1 << 50] {
+            let error = Scratch::<f32>::new(shape, positions).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{positions}: {error}");
+        }
+        let mut scratch = Scratch::<f32>::new(shape, 10).unwrap();
+        assert!(scratch.reserve(1 << 50).is_err());
+        assert_eq!(scratch.positions(), 10, "a failed call changes nothing");
     }
-    Ok(vec![T::default(); len])
+
+    #[test]
+    fn the_rows_of_the_projections_are_shared_out_to_within_one_panel() {
+        for (n_heads, n_kv_heads, head_dim) in [(14, 2, 64), (9, 3, 64), (32, 8, 64), (4, 2, 72)] {
+            let shape = LayerShape::new(64, n_heads, n_kv_heads, head_dim).unwrap();
+            for size in 1..=8 {
+                let pool = ThreadPool::new(size).unwrap();
+                let mut scratch = Scratch::<f32>::for_team(shape, 1, size).unwrap();
+                let shared = scratch.share();
+                let panels = pool.collect(|team| {
+                    let rows = [&shared.q, &shared.k, &shared.v].map(|part| part.part(team).len());
+                    rows.into_iter().map(|rows| rows.div_ceil(PANEL_ROWS)).sum::<usize>()
+                });
+                let (most, least) = (panels.iter().max().unwrap(), panels.iter().min().unwrap());
+                assert!(most - least <= 1, "{shape}, {size} members: {panels:?}");
+            }
+        }
+    }
 }

@@ -144,6 +144,14 @@ mod tests {
         }
     }
 
+    // An emulated CPU that is not what its run believes would test nothing.
+    #[test]
+    fn the_levels_are_those_that_the_run_expects() {
+        let levels: Vec<Isa> = Isa::available().collect();
+        println!("{levels:?}");
+        ck_testing::run::assert_expected_levels(&levels);
+    }
+
     #[test]
     fn detection_gives_the_best_of_the_available_levels() {
         assert_eq!(Isa::available().last(), Some(Isa::detect()));

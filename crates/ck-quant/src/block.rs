@@ -24,6 +24,7 @@ pub(crate) trait Block: bytemuck::Pod {
 /// Writes the values of `blocks`, `scale * quant`, to `values`.
 pub(crate) fn dequantize<B: Block>(blocks: &[B], values: &mut [f32]) -> Result<(), QuantError> {
     let values = whole_blocks_mut(values, blocks.len())?;
+    check_scales(blocks, blocks.len())?;
     for (block, values) in blocks.iter().zip(values) {
         let scale = block.scale().to_f32();
         *values = block.quants().map(|quant| scale * f32::from(quant));

@@ -70,8 +70,8 @@ pub enum QuantError {
         /// The range's end.
         end: usize,
     },
-    /// Memory for packed weights that the system refused.
-    #[error("{bytes} bytes of memory for packed weights are not to be had")]
+    /// Memory for packed weights or activations that the system refused.
+    #[error("{bytes} bytes of memory for weights or activations are not to be had")]
     Allocation {
         /// How much was asked for.
         bytes: usize,

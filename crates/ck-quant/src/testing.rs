@@ -1,14 +1,13 @@
 //! What the tests of this crate share.
 
-use crate::{BLOCK_LEN, BlockQ8_0, Format, Isa, Level, Matrix, QuantizedVector};
+use crate::{BLOCK_LEN, BlockQ8_0, Format, Isa, Matrix, QuantizedVector};
 use ck_testing::generate::{Quants, Rng, Scales, random_row};
 use ck_testing::oracle;
 use std::sync::Once;
 
 /// Every level of this machine; the first call of a run prints them.
 ///
-/// Where the environment names a level in `CK_REQUIRE_LEVEL`, it must be the best one: that is how a run
-/// under an emulated CPU shows that it tested what it was meant to.
+/// They are those that the environment [expects](ck_testing::run::EXPECT_LEVELS), if it does.
 pub(crate) fn levels() -> Vec<Isa> {
     static PRINT: Once = Once::new();
     let levels: Vec<Isa> = Isa::available().collect();
@@ -18,10 +17,7 @@ pub(crate) fn levels() -> Vec<Isa> {
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), "levels under test: {}", names.join(", "));
     });
-    if let Ok(name) = std::env::var("CK_REQUIRE_LEVEL") {
-        let required: Level = name.parse().expect("a level's name in CK_REQUIRE_LEVEL");
-        assert_eq!(Isa::detect().level(), required, "CK_REQUIRE_LEVEL names the best level");
-    }
+    ck_testing::run::assert_expected_levels(&levels);
     levels
 }
 

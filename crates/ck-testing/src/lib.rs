@@ -7,3 +7,4 @@ pub mod compare;
 pub mod generate;
 pub mod golden;
 pub mod oracle;
+pub mod run;

@@ -26,7 +26,7 @@ pub use cpus::available_cpus;
 #[cfg(not(loom))]
 pub use global::global;
 pub use pool::ThreadPool;
-pub use slice::SharedSlice;
+pub use slice::{Plan, Planned, SharedSlice};
 pub use split::split_blocks;
 pub use team::{Interrupted, Team, solo};
 pub use wait::WaitPolicy;

@@ -69,6 +69,8 @@ pub struct SharedSlice<'a, T> {
     owner: AtomicU64,
     /// The [`Use`] that the members have agreed on last.
     state: AtomicU64,
+    /// The uses that were agreed on before the dispatch.
+    plan: Option<(&'a Plan, &'a [Planned])>,
     borrow: PhantomData<&'a mut [T]>,
 }
 
@@ -101,6 +103,59 @@ enum Mode {
 
 const PHASE_SHIFT: u32 = 27;
 const BLOCK_SHIFT: u32 = 3;
+
+/// What the planned slices of one dispatch have in common. Make one for every dispatch.
+///
+/// ```
+/// use ck_threadpool::{Plan, Planned, SharedSlice, ThreadPool};
+///
+/// let (plan, mut squares, mut sums) = (Plan::new(), [0; 10], [0; 10]);
+/// let a = SharedSlice::new(&mut squares).planned(&plan, &[Planned::Part, Planned::Read]);
+/// let b = SharedSlice::new(&mut sums).planned(&plan, &[Planned::Unused, Planned::Part]);
+/// ThreadPool::new(2)?.run(|team| {
+///     for (i, square) in a.range(team).zip(a.part(team)) {
+///         *square = i * i;
+///     }
+///     team.barrier();
+///     for (i, sum) in b.range(team).zip(b.part(team)) {
+///         *sum = a.read(team)[..=i].iter().sum();
+///     }
+/// });
+/// assert_eq!(sums[9], 285);
+/// # Ok::<(), ck_threadpool::BuildError>(())
+/// ```
+#[derive(Debug)]
+pub struct Plan {
+    /// The number of the dispatch that uses the slices; 0 before the first use.
+    owner: AtomicU64,
+}
+
+impl Plan {
+    /// A plan that no dispatch has used yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { owner: AtomicU64::new(0) }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How one phase uses a planned slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Not at all.
+    Unused,
+    /// [`SharedSlice::part`].
+    Part,
+    /// [`SharedSlice::own`].
+    Own,
+    /// [`SharedSlice::read`].
+    Read,
+}
 
 /// The most blocks that [`SharedSlice::next_block`] can hand out, and [`SharedSlice::part_of`] can split.
 const MAX_BLOCKS: usize = (1 << (PHASE_SHIFT - BLOCK_SHIFT)) - 1;
@@ -151,6 +206,7 @@ impl<'a, T> SharedSlice<'a, T> {
             dealt: 0,
             owner: AtomicU64::new(0),
             state: AtomicU64::new(0),
+            plan: None,
             borrow: PhantomData,
         }
     }
@@ -173,6 +229,17 @@ impl<'a, T> SharedSlice<'a, T> {
     #[must_use]
     pub fn dealt_after(mut self, blocks: usize) -> Self {
         self.dealt = blocks;
+        self
+    }
+
+    /// Fixes before the dispatch how each of its phases uses the slice: `uses[0]` until the first barrier,
+    /// `uses[1]` until the second. Later phases do not use it.
+    ///
+    /// Members then need not agree while they run, which costs each phase a transfer of a cache line between
+    /// CPUs: they look the use up. See [`Plan`].
+    #[must_use]
+    pub fn planned(mut self, plan: &'a Plan, uses: &'a [Planned]) -> Self {
+        self.plan = Some((plan, uses));
         self
     }
 
@@ -231,6 +298,11 @@ impl<'a, T> SharedSlice<'a, T> {
     #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
     pub fn part_of<'t>(&'t self, team: &'t Team<'_>, len: usize) -> &'t mut [T] {
         let range = self.range_of(team, len);
+        assert!(
+            self.plan.is_none() || len == self.len,
+            "a planned slice is split as a whole: expected {} elements, found {len}",
+            self.len
+        );
         // One more than the blocks: a field of 0 stands for the whole slice.
         self.agree_on(team, Mode::Parts, len / self.block + 1);
         self.take_once(team);
@@ -327,6 +399,7 @@ impl<'a, T> SharedSlice<'a, T> {
     /// belongs to another dispatch. A member that comes later gets the panic instead.
     #[allow(clippy::mut_from_ref, reason = "the checks make the loan exclusive, see the proof")]
     pub fn whole<'t>(&'t self, team: &'t Team<'_>) -> &'t mut [T] {
+        assert!(self.plan.is_none(), "no plan has a use for a whole slice");
         let (phase, state) = self.look(team);
         let new = Use::new(phase, Mode::Whole);
         if state.is_in_phase(phase) || !self.change(state, new) {
@@ -359,22 +432,8 @@ impl<'a, T> SharedSlice<'a, T> {
     #[inline]
     fn look(&self, team: &Team<'_>) -> (u64, Use) {
         let (id, phase) = team.moment();
-        let owner = self.owner.load(Ordering::Relaxed);
-        if owner != id {
-            self.bind(id);
-        }
+        bind(&self.owner, id);
         (phase, Use(self.state.load(Ordering::Relaxed)))
-    }
-
-    #[cold]
-    fn bind(&self, id: u64) {
-        let bound = self.owner.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
-        if let Err(owner) = bound {
-            assert!(
-                owner == id,
-                "a shared slice serves one dispatch: expected dispatch {owner}, found {id}"
-            );
-        }
     }
 
     fn change(&self, from: Use, to: Use) -> bool {
@@ -393,6 +452,9 @@ impl<'a, T> SharedSlice<'a, T> {
     /// The same, and that they name the same number of blocks, where they do not count them.
     #[inline]
     fn agree_on(&self, team: &Team<'_>, mode: Mode, blocks: usize) -> Use {
+        if let Some((plan, uses)) = self.plan {
+            return follow(plan, uses, team, mode);
+        }
         let (phase, mut state) = self.look(team);
         while !state.is_in_phase(phase) {
             let new = Use::new(phase, mode).with_blocks(blocks);
@@ -442,6 +504,37 @@ impl<'a, T> SharedSlice<'a, T> {
         // them, the caller's obligation.
         unsafe { std::slice::from_raw_parts_mut(start, range.len()) }
     }
+}
+
+/// Binds slices to a dispatch, by the word that names it.
+#[inline]
+fn bind(owner: &AtomicU64, id: u64) {
+    if owner.load(Ordering::Relaxed) == id {
+        return;
+    }
+    if let Err(owner) = owner.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
+        assert!(
+            owner == id,
+            "a shared slice serves one dispatch: expected dispatch {owner}, found {id}"
+        );
+    }
+}
+
+/// Makes sure that `mode` is what the plan says of this phase. All members of the one dispatch that the plan
+/// serves read the same plan and count the same barriers, so they all use the slice in this way.
+#[inline]
+fn follow(plan: &Plan, uses: &[Planned], team: &Team<'_>, mode: Mode) -> Use {
+    let (id, phase) = team.moment();
+    bind(&plan.owner, id);
+    let planned = usize::try_from(phase).ok().and_then(|phase| uses.get(phase)).copied();
+    let fits = match planned {
+        Some(Planned::Part) => matches!(mode, Mode::Parts),
+        Some(Planned::Own) => matches!(mode, Mode::Own),
+        Some(Planned::Read) => matches!(mode, Mode::Read),
+        Some(Planned::Unused) | None => false,
+    };
+    assert!(fits, "phase {phase} plans {planned:?} for a shared slice, found a use as {mode:?}");
+    Use::new(phase, mode)
 }
 
 /// Two ways to use a slice met in one phase.

@@ -1,6 +1,7 @@
 //! How long a thread polls before it sleeps.
 
-use crate::sync::{AtomicU32, Ordering, pause_instruction, spin_loop, yield_now};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, pause_instruction, spin_loop, yield_now};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// How long threads poll before they sleep: in workers between dispatches, and in a barrier or the
@@ -95,7 +96,7 @@ impl Breath {
     /// Times the pause instruction: some microseconds, once per process.
     pub(crate) fn measured() -> Self {
         const PAUSES: u32 = 200;
-        static BREATH_IN_PAUSES: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+        static BREATH_IN_PAUSES: OnceLock<u32> = OnceLock::new();
         let time = |_| {
             let start = Instant::now();
             for _ in 0..PAUSES {
@@ -105,8 +106,8 @@ impl Breath {
         };
         let pauses = || {
             let shortest = (0..5).map(time).min().unwrap_or_default().max(Duration::from_nanos(1));
-            let pauses = (BREATH * PAUSES).as_nanos() / shortest.as_nanos();
-            u32::try_from(pauses).unwrap_or(u32::MAX).clamp(1, 64)
+            let pauses = BREATH.as_secs_f64() * f64::from(PAUSES) / shortest.as_secs_f64();
+            pauses.round().clamp(1.0, 64.0) as u32
         };
         Self(*BREATH_IN_PAUSES.get_or_init(pauses))
     }
@@ -123,12 +124,15 @@ impl Breath {
 const POLLS_PER_LOOK: u32 = 32;
 
 /// A gap between two looks at the clock that only a thread sees that lost its CPU: they are one to
-/// five microseconds apart, and a slice of another thread is a millisecond or more.
-const OFF_CPU: Duration = Duration::from_micros(200);
+/// two microseconds apart, and a slice of another thread is a millisecond or more.
+const OFF_CPU: Duration = Duration::from_micros(500);
 
-/// Waits without polling after the first loss of the CPU, and at most after repeated ones.
-const FIRST_PENALTY: u32 = 64;
-const LAST_PENALTY: u32 = 1 << 14;
+/// Waits without polling after a loss of the CPU, and at most after repeated ones.
+const FIRST_PENALTY: u32 = 8;
+const LAST_PENALTY: u32 = 1 << 12;
+
+/// Losses further apart than this have nothing to do with each other.
+const FORGET: Duration = Duration::from_millis(100);
 
 /// One member's memory of whether polling has been worth it lately.
 ///
@@ -138,13 +142,15 @@ const LAST_PENALTY: u32 = 1 << 14;
 pub(crate) struct Patience {
     /// Waits left that must not poll.
     skip: AtomicU32,
-    /// How many waits the next loss of the CPU will cost.
+    /// How many waits the last loss of the CPU has cost.
     penalty: AtomicU32,
+    /// When that was, in microseconds of [`micros`].
+    lost: AtomicU64,
 }
 
 impl Patience {
     pub(crate) fn new() -> Self {
-        Self { skip: AtomicU32::new(0), penalty: AtomicU32::new(FIRST_PENALTY) }
+        Self { skip: AtomicU32::new(0), penalty: AtomicU32::new(0), lost: AtomicU64::new(0) }
     }
 
     /// Polls within `budget`; `None` when it is used up, or when something else than the time is.
@@ -217,9 +223,77 @@ impl Patience {
         None
     }
 
+    #[cold]
     fn lose_patience(&self) {
-        let penalty = self.penalty.load(Ordering::Relaxed);
+        let now = micros();
+        let recent = u128::from(now - self.lost.swap(now, Ordering::Relaxed)) < FORGET.as_micros();
+        let last = if recent { self.penalty.load(Ordering::Relaxed) } else { 0 };
+        let penalty = (last * 2).clamp(FIRST_PENALTY, LAST_PENALTY);
+        self.penalty.store(penalty, Ordering::Relaxed);
         self.skip.store(penalty, Ordering::Relaxed);
-        self.penalty.store((penalty * 2).min(LAST_PENALTY), Ordering::Relaxed);
+    }
+}
+
+/// Microseconds since the first call in this process.
+fn micros() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let elapsed = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn budget() -> Budget {
+        let breath = Breath::measured();
+        let limit = Duration::from_micros(50);
+        Budget { limit, crowded: false, yields: 2, breath, first: Budget::IN_STEP }
+    }
+
+    #[test]
+    fn polling_ends_with_the_budget() {
+        for crowded in [false, true] {
+            let budget = Budget { crowded, ..budget() };
+            assert_eq!(Patience::new().poll(budget, || None::<()>), None);
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_found_with_and_without_polling() {
+        let none = Budget { limit: Duration::ZERO, yields: 0, ..budget() };
+        for budget in [budget(), none, Budget { crowded: true, ..budget() }] {
+            assert_eq!(Patience::new().poll(budget, || Some(7)), Some(7));
+        }
+    }
+
+    #[test]
+    fn a_lost_cpu_costs_waits_without_polling_and_more_the_next_time() {
+        let patience = Patience::new();
+        for waits in [FIRST_PENALTY, 2 * FIRST_PENALTY, 4 * FIRST_PENALTY] {
+            patience.lose_patience();
+            for _ in 0..waits {
+                let mut looks = 0;
+                let look = || {
+                    looks += 1;
+                    None::<()>
+                };
+                assert_eq!(patience.poll(budget(), look), None);
+                assert_eq!(looks, 1);
+            }
+        }
+        let mut looks = 0;
+        let look = || {
+            looks += 1;
+            (looks == 3).then_some(())
+        };
+        assert_eq!(patience.poll(budget(), look), Some(()));
+    }
+
+    #[test]
+    fn the_penalty_has_an_end() {
+        let patience = Patience::new();
+        (0..100).for_each(|_| patience.lose_patience());
+        assert_eq!(patience.skip.load(Ordering::Relaxed), LAST_PENALTY);
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use ck_threadpool::{SharedSlice, Team, ThreadPool};
+use ck_threadpool::{Plan, Planned, SharedSlice, Team, ThreadPool};
 use common::HangGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -307,5 +307,67 @@ fn slices_dealt_one_after_the_other_give_every_member_as_much() {
         assert!(most - least <= 1, "{totals:?}");
         assert_eq!(totals.iter().sum::<usize>(), before);
         assert!(data.iter().flatten().all(|element| *element == 1), "size {size}");
+    }
+}
+
+#[test]
+fn a_planned_slice_is_used_as_planned_and_in_no_other_way() {
+    let pool = ThreadPool::new(2).unwrap();
+    let uses = [Planned::Part, Planned::Read, Planned::Unused, Planned::Own];
+    let fits: [UseSlice; 4] = [
+        |slice, team| slice.part(team).fill(1),
+        |slice, team| assert_eq!(slice.read(team).len(), 2),
+        |_, _| (),
+        |slice, team| *slice.own(team) += 1,
+    ];
+    let others: [UseSlice; 6] = [
+        |slice, team| slice.part(team).fill(1),
+        |slice, team| _ = slice.read(team),
+        |slice, team| *slice.own(team) = 1,
+        |slice, team| slice.whole(team).fill(1),
+        |slice, team| _ = slice.next_block(team),
+        |slice, team| slice.part_of(team, 1).fill(1),
+    ];
+    let mut data = [0; 2];
+    let plan = Plan::new();
+    let slice = SharedSlice::new(&mut data).planned(&plan, &uses);
+    pool.run(|team| {
+        for fits in fits {
+            fits(&slice, team);
+            team.barrier();
+        }
+    });
+    assert_eq!(data, [2, 2]);
+
+    let allowed = [Some(0), Some(1), None, Some(2), None];
+    for (phase, allowed) in allowed.into_iter().enumerate() {
+        for (number, other) in others.iter().enumerate() {
+            let plan = Plan::new();
+            let slice = SharedSlice::new(&mut data).planned(&plan, &uses);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(|team| {
+                    for _ in 0..phase {
+                        team.barrier();
+                    }
+                    other(&slice, team);
+                });
+            }));
+            assert_eq!(result.is_ok(), allowed == Some(number), "use {number} in phase {phase}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_serves_one_dispatch() {
+    let pool = ThreadPool::new(2).unwrap();
+    let mut data = [[0; 4]; 2];
+    let [first, second] = &mut data;
+    let plan = Plan::new();
+    let first = SharedSlice::new(first).planned(&plan, &[Planned::Part]);
+    let second = SharedSlice::new(second).planned(&plan, &[Planned::Part]);
+    pool.run(|team| first.part(team).fill(1));
+    for slice in [&first, &second] {
+        let again = catch_unwind(AssertUnwindSafe(|| pool.run(|team| slice.part(team).fill(2))));
+        assert!(again.is_err());
     }
 }

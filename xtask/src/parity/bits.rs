@@ -5,11 +5,12 @@ use super::Kv;
 use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::Recording;
 use anyhow::Result;
-use ck_fused::{Context, Runner, Scratch, Strategy};
+use ck_fused::{Context, DecodeLayer, Runner, Scratch, Strategy};
 use ck_isa::Isa;
 use ck_ops::CacheElement;
 use ck_testing::compare::max_rel_err_of_output;
 use ck_threadpool::ThreadPool;
+use rayon::prelude::*;
 
 /// Bound of the output end to end: a last-bit difference in the norm can turn a quant by one step. Rounding
 /// keys and values to f16 may add as much again (docs/numerics.md).
@@ -26,30 +27,29 @@ pub(super) fn cases<E: CacheElement>(
     kv: Kv,
     setups: &[Setup],
 ) -> Result<Vec<Case>> {
-    let largest = setups.iter().map(|setup| setup.threads).max().unwrap_or(1);
-    let pool = ThreadPool::new(largest)?;
     let scalar = Setup { isa: Isa::Scalar, strategy: Strategy::Serial, threads: 1 };
-    let definition = outputs::<E>(recording, &pool, scalar)?;
-    let mut cases = Vec::new();
-    for &setup in setups {
-        let got = outputs::<E>(recording, &pool, setup)?;
+    let definition = outputs::<E>(recording, &recording.layer, scalar)?;
+    let cases = setups.par_iter().map(|&setup| {
+        // The serial strategy reads the weights as they lie in the file, the others packed panels.
+        let layer =
+            if setup.strategy == Strategy::Serial { &recording.layer } else { &recording.packed };
+        let got = outputs::<E>(recording, layer, setup)?;
         let case = |mode, worst| Case::new(&recording.name, mode, setup, kv, Stage::Output, worst);
-        if let Some(worst) = against_recording(recording, kv, &got) {
-            cases.push(case(Mode::EndToEnd, worst));
-        }
-        cases.push(case(Mode::Bits, by_bits(&got, &definition)));
-    }
-    Ok(cases)
+        let end_to_end = against_recording(recording, kv, &got);
+        let end_to_end = end_to_end.map(|worst| case(Mode::EndToEnd, worst));
+        Ok(end_to_end.into_iter().chain([case(Mode::Bits, by_bits(&got, &definition))]))
+    });
+    Ok(cases.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// The outputs of all tokens, one after the other.
 fn outputs<E: CacheElement>(
     recording: &Recording<'_>,
-    pool: &ThreadPool,
+    layer: &DecodeLayer<'_>,
     setup: Setup,
 ) -> Result<Vec<Vec<f32>>> {
-    let runner =
-        Runner::new(setup.isa, pool).with_strategy(setup.strategy).with_team(setup.threads);
+    let pool = ThreadPool::new(setup.threads)?;
+    let runner = Runner::new(setup.isa, &pool).with_strategy(setup.strategy);
     let mut cache = recording.cache::<E>()?;
     let mut scratch = Scratch::for_team(recording.shape(), recording.n_tokens, setup.threads)?;
     let mut outputs = Vec::with_capacity(recording.n_tokens);
@@ -58,9 +58,7 @@ fn outputs<E: CacheElement>(
         let mut output = vec![f32::NAN; input.len()];
         let context =
             Context { rope: Some(&recording.rope), cache: &mut cache, scratch: &mut scratch };
-        if let Err(error) =
-            recording.layer.decode(&runner, context, input, Some(input), &mut output)
-        {
+        if let Err(error) = layer.decode(&runner, context, input, Some(input), &mut output) {
             // The row stays NaN, which no comparison lets pass.
             println!("  {} {}, token {token}: {error}", setup.strategy, setup.isa);
         }

@@ -102,7 +102,7 @@ fn setups(args: &Args) -> Result<Vec<Setup>> {
     }
     let mut setups = Vec::new();
     for isa in isas {
-        for strategy in chosen(&args.strategy, &Strategy::ALL) {
+        for strategy in chosen(&args.strategy, Strategy::ALL) {
             let threads: &[usize] = if strategy == Strategy::Serial { &[1] } else { &args.threads };
             setups.extend(threads.iter().map(|&threads| Setup { isa, strategy, threads }));
         }

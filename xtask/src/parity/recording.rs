@@ -11,6 +11,8 @@ use std::path::Path;
 pub(super) struct Recording<'a> {
     pub(super) name: String,
     pub(super) layer: DecodeLayer<'a>,
+    /// The same layer with packed weights.
+    pub(super) packed: DecodeLayer<'static>,
     pub(super) rope: RopeTable,
     pub(super) n_tokens: usize,
     warnings: Vec<String>,
@@ -63,6 +65,7 @@ impl<'a> Recording<'a> {
             attn: rows("attn", shape.q_dim())?,
             output: rows("output", shape.embed_dim())?,
             name,
+            packed: layer.pack()?,
             layer,
             rope,
             n_tokens,

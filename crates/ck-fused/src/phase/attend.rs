@@ -3,8 +3,10 @@
 use crate::LayerError;
 use crate::scratch::{Member, Shared};
 use crate::step::Step;
+use crate::units::Units;
 use ck_ops::{CacheElement, Context, WorkItem, attend_chunk, partial_len};
 use ck_threadpool::Team;
+use std::ops::Range;
 
 /// Computes the member's share of the partial results.
 ///
@@ -25,13 +27,27 @@ pub(crate) fn attend<E: CacheElement>(
     for (units, partials) in step.units().into_iter().zip([&shared.full, &shared.last]) {
         let elements = partials.range_of(team, units.count() * len);
         let mine = elements.start / len..elements.end / len;
-        me.rotate_queries(step, q, units.heads(mine.clone()))?;
-        let mut out = partials.part_of(team, units.count() * len);
-        for piece in units.pieces(mine) {
-            let (now, rest) = out.split_at_mut(piece.n_heads * len);
-            attend_piece(step, me, piece, now)?;
-            out = rest;
-        }
+        let partials = partials.part_of(team, units.count() * len);
+        attend_units(step, me, q, (units, mine), partials)?;
+    }
+    Ok(())
+}
+
+/// Computes the partial results of some units. The member's new position is set; `q` has the queries of all
+/// heads, not rotated.
+pub(crate) fn attend_units<E: CacheElement>(
+    step: Step<'_, E>,
+    me: &mut Member<E>,
+    q: &[f32],
+    (units, range): (Units, Range<usize>),
+    mut partials: &mut [f32],
+) -> Result<(), LayerError> {
+    let len = partial_len(step.layer.shape().head_dim());
+    me.rotate_queries(step, q, units.heads(range.clone()))?;
+    for piece in units.pieces(range) {
+        let (now, rest) = partials.split_at_mut(piece.n_heads * len);
+        attend_piece(step, me, piece, now)?;
+        partials = rest;
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ pub(crate) fn merge<E: CacheElement>(
     let head_dim = step.layer.shape().head_dim();
     let elements = shared.attn.range(team);
     let heads = elements.start / head_dim..elements.end / head_dim;
-    merge_heads(team, step, shared, &mut me.attend, heads, shared.attn.part(team))
+    let partials = [shared.full.read(team), shared.last.read(team)];
+    merge_heads(step, partials, &mut me.attend, heads, shared.attn.part(team))
 }
 
 /// Merges all heads into the member's own memory, where nobody hands their results over.
@@ -28,21 +29,20 @@ pub(crate) fn merge_all<E: CacheElement>(
     me: &mut Member<E>,
 ) -> Result<(), LayerError> {
     let heads = 0..step.layer.shape().n_heads();
-    merge_heads(team, step, shared, &mut me.attend, heads, &mut me.attn)
+    let partials = [shared.full.read(team), shared.last.read(team)];
+    merge_heads(step, partials, &mut me.attend, heads, &mut me.attn)
 }
 
-/// Merges `heads` into `out`.
-fn merge_heads<E: CacheElement>(
-    team: &Team<'_>,
+/// Merges `heads` into `out`, out of the partial results of the full chunks and of the last one.
+pub(crate) fn merge_heads<E: CacheElement>(
     step: Step<'_, E>,
-    shared: &Shared<'_, E>,
+    [full, last]: [&[f32]; 2],
     scratch: &mut AttendScratch,
     heads: Range<usize>,
     out: &mut [f32],
 ) -> Result<(), LayerError> {
     let head_dim = step.layer.shape().head_dim();
     let len = partial_len(head_dim);
-    let (full, last) = (shared.full.read(team), shared.last.read(team));
     let [full_units, last_units] = step.units();
     for (head, out) in heads.zip(out.chunks_exact_mut(head_dim)) {
         let full = (0..full_units.n_chunks()).map(|chunk| {

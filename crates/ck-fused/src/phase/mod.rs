@@ -16,6 +16,10 @@ mod output;
 mod project;
 
 pub(crate) use attend::attend;
+#[cfg(feature = "rayon")]
+pub(crate) use attend::attend_units;
+#[cfg(feature = "rayon")]
+pub(crate) use merge::merge_heads;
 pub(crate) use merge::{merge, merge_all};
 pub(crate) use norm::norm;
 pub(crate) use output::{add_residual, output};

@@ -1,9 +1,12 @@
 //! The strategies: short compositions of the same phases. All give the same bits.
 
+mod auto;
 mod barrier;
 mod multi_dispatch;
 mod redundant;
 mod unfused;
+#[cfg(feature = "rayon")]
+mod unfused_rayon;
 
 pub(crate) use barrier::{Ends, Source, block};
 
@@ -29,22 +32,27 @@ pub enum Strategy {
     Redundant,
     /// One dispatch for every operation, as engines run a graph. The baseline.
     Unfused,
-    /// The strategy that measurements found best for the runner's team.
+    /// The same on rayon's current pool: the runner's team says into how many shares the work is cut.
+    #[cfg(feature = "rayon")]
+    UnfusedRayon,
+    /// Serial for a call of little work, else one dispatch with barriers: what measurements found best.
     Auto,
 }
 
 impl Strategy {
     /// Every strategy.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: &[Self] = &[
         Self::Serial,
         Self::Barrier,
         Self::MultiDispatch,
         Self::Redundant,
         Self::Unfused,
+        #[cfg(feature = "rayon")]
+        Self::UnfusedRayon,
         Self::Auto,
     ];
 
-    /// The short name: `serial`, `barrier`, `multi-dispatch`, `redundant`, `unfused` or `auto`.
+    /// The short name: `serial`, `barrier`, `multi-dispatch`, `redundant`, `unfused`, `unfused-rayon` or `auto`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,6 +61,8 @@ impl Strategy {
             Self::MultiDispatch => "multi-dispatch",
             Self::Redundant => "redundant",
             Self::Unfused => "unfused",
+            #[cfg(feature = "rayon")]
+            Self::UnfusedRayon => "unfused-rayon",
             Self::Auto => "auto",
         }
     }
@@ -66,17 +76,22 @@ impl fmt::Display for Strategy {
 
 /// A name that is no strategy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown strategy {name:?}: expected {}", Strategy::ALL.map(Strategy::name).join(", "))]
+#[error("unknown strategy {name:?}: expected {}", names())]
 pub struct UnknownStrategy {
     /// The name that was given.
     pub name: String,
+}
+
+/// The names of all strategies.
+fn names() -> String {
+    Strategy::ALL.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Strategy {
     type Err = UnknownStrategy;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
+        let found = Self::ALL.iter().copied().find(|strategy| strategy.name() == name);
         found.ok_or_else(|| UnknownStrategy { name: name.to_owned() })
     }
 }
@@ -90,11 +105,17 @@ pub(crate) fn run<E: CacheElement>(
     residual: Option<&[f32]>,
 ) -> Result<(), LayerError> {
     match runner.strategy() {
-        Strategy::Serial | Strategy::Barrier | Strategy::Auto => {
+        Strategy::Serial | Strategy::Barrier => {
             barrier::run(runner, step, scratch, input, residual)
+        }
+        Strategy::Auto => {
+            let runner = auto::choose(runner, step);
+            barrier::run(&runner, step, scratch, input, residual)
         }
         Strategy::MultiDispatch => multi_dispatch::run(runner, step, scratch, input, residual),
         Strategy::Redundant => redundant::run(runner, step, scratch, input, residual),
         Strategy::Unfused => unfused::run(runner, step, scratch, input, residual),
+        #[cfg(feature = "rayon")]
+        Strategy::UnfusedRayon => unfused_rayon::run(runner, step, scratch, input, residual),
     }
 }

@@ -171,7 +171,7 @@ fn stages_refuse_a_scratch_of_another_shape() {
 
 #[test]
 fn names_of_strategies_are_read_back() {
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         assert_eq!(strategy.name().parse(), Ok(strategy));
         assert_eq!(format!("{strategy}"), strategy.name());
     }

@@ -163,7 +163,9 @@ impl<E: CacheElement> Memory<E> {
 
 /// The serial runner of every level of this machine, scalar first.
 pub(crate) fn runners() -> impl Iterator<Item = Runner<'static>> {
-    Isa::available().map(Runner::serial)
+    let levels: Vec<Isa> = Isa::available().collect();
+    ck_testing::run::assert_expected_levels(&levels);
+    levels.into_iter().map(Runner::serial)
 }
 
 /// The serial runner of the scalar level.

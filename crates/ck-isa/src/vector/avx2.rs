@@ -53,6 +53,24 @@ fn unzip(a: __m256, b: __m256) -> (__m256, __m256) {
     (order(even), order(odd))
 }
 
+/// The upper half, the upper quarter of the lower half, and the second lane: what comes onto the others.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn sum_lanes(a: __m256) -> f32 {
+    let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+    let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+    _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)))
+}
+
+/// As [`sum_lanes`].
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn max_lanes(a: __m256) -> f32 {
+    let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+    let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)))
+}
+
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn add_squares([low, high]: [__m256d; 2], x: __m256) -> [__m256d; 2] {
@@ -207,6 +225,24 @@ impl Vectors for Avx2 {
     fn unzip(self, a: __m256, b: __m256) -> (__m256, __m256) {
         // SAFETY: the token proves AVX2.
         unsafe { unzip(a, b) }
+    }
+
+    #[inline(always)]
+    fn sum_lanes(self, a: __m256) -> f32 {
+        // SAFETY: the token proves AVX2.
+        unsafe { sum_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn max_lanes(self, a: __m256) -> f32 {
+        // SAFETY: the token proves AVX2.
+        unsafe { max_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, at: *const T) {
+        // SAFETY: every x86-64 has the instruction, which is a hint and faults at no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Sixteen lanes: AVX-512.
 
-use super::Vectors;
+use super::{Vectors, avx2};
 use crate::Avx512Vnni;
 use std::arch::x86_64::*;
 
@@ -37,6 +37,28 @@ fn unzip(a: __m512, b: __m512) -> (__m512, __m512) {
     let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b))
+}
+
+/// Both halves.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn halves(a: __m512) -> (__m256, __m256) {
+    let upper = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a));
+    (_mm512_castps512_ps256(a), _mm256_castpd_ps(upper))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn sum_lanes(a: __m512) -> f32 {
+    let (lower, upper) = halves(a);
+    avx2::sum_lanes(_mm256_add_ps(lower, upper))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn max_lanes(a: __m512) -> f32 {
+    let (lower, upper) = halves(a);
+    avx2::max_lanes(_mm256_max_ps(lower, upper))
 }
 
 #[inline]
@@ -192,6 +214,24 @@ impl Vectors for Avx512Vnni {
     fn unzip(self, a: __m512, b: __m512) -> (__m512, __m512) {
         // SAFETY: the token proves AVX-512 F.
         unsafe { unzip(a, b) }
+    }
+
+    #[inline(always)]
+    fn sum_lanes(self, a: __m512) -> f32 {
+        // SAFETY: the token proves AVX-512 F and AVX2.
+        unsafe { sum_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn max_lanes(self, a: __m512) -> f32 {
+        // SAFETY: the token proves AVX-512 F and AVX2.
+        unsafe { max_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, at: *const T) {
+        // SAFETY: every x86-64 has the instruction, which is a hint and faults at no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 
     #[inline(always)]

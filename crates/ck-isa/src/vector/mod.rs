@@ -152,6 +152,15 @@ pub trait Vectors: Copy {
     /// The even and the odd elements of `a` followed by `b`.
     fn unzip(self, a: Self::F32, b: Self::F32) -> (Self::F32, Self::F32);
 
+    /// The sum of the lanes by halves: lane `i` takes lane `i + LANES / 2`, and so on until one is left.
+    fn sum_lanes(self, a: Self::F32) -> f32;
+
+    /// As [`sum_lanes`](Self::sum_lanes) with [`max`](Self::max).
+    fn max_lanes(self, a: Self::F32) -> f32;
+
+    /// Asks for the cache line of `at`, which may point anywhere: nothing is read.
+    fn prefetch<T>(self, at: *const T);
+
     /// Eight sums of zero.
     fn squares(self) -> Self::Squares;
 

@@ -2,7 +2,7 @@
 
 use super::Vectors;
 use crate::NeonDot;
-use crate::load::f16_to_f32;
+use crate::load::aarch64::f16_to_f32;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -79,6 +79,21 @@ fn zip(a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
 #[target_feature(enable = "neon,dotprod")]
 fn unzip(a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
     (vuzp1q_f32(a, b), vuzp2q_f32(a, b))
+}
+
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn sum_lanes(a: float32x4_t) -> f32 {
+    let pair = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+    vget_lane_f32::<0>(pair) + vget_lane_f32::<1>(pair)
+}
+
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn max_lanes(a: float32x4_t) -> f32 {
+    let pair = max(a, vextq_f32::<2>(a, a));
+    let (a, b) = (vgetq_lane_f32::<0>(pair), vgetq_lane_f32::<1>(pair));
+    if a > b { a } else { b }
 }
 
 impl Vectors for NeonDot {
@@ -227,6 +242,26 @@ impl Vectors for NeonDot {
     fn unzip(self, a: float32x4_t, b: float32x4_t) -> (float32x4_t, float32x4_t) {
         // SAFETY: the token proves NEON.
         unsafe { unzip(a, b) }
+    }
+
+    #[inline(always)]
+    fn sum_lanes(self, a: float32x4_t) -> f32 {
+        // SAFETY: the token proves NEON.
+        unsafe { sum_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn max_lanes(self, a: float32x4_t) -> f32 {
+        // SAFETY: the token proves NEON.
+        unsafe { max_lanes(a) }
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, at: *const T) {
+        // SAFETY: PRFM is a hint and faults at no address.
+        unsafe {
+            asm!("prfm pldl1keep, [{0}]", in(reg) at, options(readonly, nostack, preserves_flags));
+        }
     }
 
     #[inline(always)]

@@ -60,6 +60,18 @@ fn lanes<V: Vectors>(v: V, a: V::F32) -> Vec<f32> {
     out
 }
 
+/// The upper half onto the lower, until one is left.
+fn by_halves(x: &[f32], combine: fn(f32, f32) -> f32) -> f32 {
+    match x {
+        [one] => *one,
+        _ => {
+            let (lower, upper) = x.split_at(x.len() / 2);
+            let halved: Vec<f32> = lower.iter().zip(upper).map(|(&a, &b)| combine(a, b)).collect();
+            by_halves(&halved, combine)
+        }
+    }
+}
+
 /// The arithmetic on the same three values in every lane but for a rotation.
 struct Arithmetic([f32; 3]);
 
@@ -88,6 +100,8 @@ impl Check for Arithmetic {
         check("min", v.min(a, b), &|a, b, _| if a < b { a } else { b });
         check("abs", v.abs(a), &|a, _, _| a.abs());
         check("copysign", v.copysign(a, b), &|a, b, _| a.copysign(b));
+        same("sum_lanes", v.sum_lanes(a), by_halves(&x, |a, b| a + b));
+        same("max_lanes", v.max_lanes(a), by_halves(&x, |a, b| if a > b { a } else { b }));
     }
 }
 
@@ -154,6 +168,8 @@ impl Check for Memory {
             assert_eq!(out[..len], x[..len]);
             assert!(out[len..].iter().all(|&y| y == -1.0));
         }
+        v.prefetch(x.as_ptr());
+        v.prefetch(std::ptr::null::<f32>());
         let (a, b) = (v.load(&x), v.load(&x[n..]));
         let (even, odd) = v.unzip(a, b);
         let every_other = |first| (0..n).map(|i| x[2 * i + first]).collect::<Vec<_>>();

@@ -84,13 +84,13 @@ fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut ScoreRow) -> (
     for i in view.visible.positions() {
         max[i % PANEL] = larger(max[i % PANEL], scores[i]);
     }
-    let max = by_halves(max, larger);
+    let max = by_halves(&mut max, larger);
     let mut sum = [0.0; PANEL];
     for i in view.visible.positions() {
         scores[i] = exp(scores[i] - max);
         sum[i % PANEL] += scores[i];
     }
-    (max, by_halves(sum, |a, b| a + b))
+    (max, by_halves(&mut sum, |a, b| a + b))
 }
 
 /// The sum of the values by their weights: each dimension from zero, by sequential `fma` over the positions.

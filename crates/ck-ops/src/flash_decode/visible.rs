@@ -27,6 +27,11 @@ impl Visible {
         self.sinks.clone().chain(self.window.clone())
     }
 
+    /// The first visible position.
+    pub(super) fn first(&self) -> usize {
+        if self.sinks.is_empty() { self.window.start } else { self.sinks.start }
+    }
+
     /// The panels that hold visible positions, as two ranges in order that have none in common.
     pub(super) fn panels(&self) -> [Range<usize>; 2] {
         let panels = |range: &Range<usize>| match range.is_empty() {
@@ -79,6 +84,7 @@ mod tests {
         on_many(|visible, expected| {
             let expected: Vec<usize> = (0..CHUNK).filter(|&i| expected[i]).collect();
             assert_eq!(visible.positions().collect::<Vec<_>>(), expected, "{visible:?}");
+            assert_eq!(visible.first(), expected[0], "{visible:?}");
         });
     }
 

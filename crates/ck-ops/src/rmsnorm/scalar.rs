@@ -11,7 +11,7 @@ pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
         let value = f64::from(value);
         parts[i % PARTS] += value * value;
     }
-    by_halves(parts, |a, b| a + b)
+    by_halves(&mut parts, |a, b| a + b)
 }
 
 /// `(x * scale) * gamma`.

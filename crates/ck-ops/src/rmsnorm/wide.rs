@@ -18,7 +18,7 @@ pub(super) fn sum_of_squares<V: Vectors>(v: V, x: &[f32]) -> f64 {
         row[..rest.len()].copy_from_slice(rest);
         sums = v.add_squares(sums, &row);
     }
-    by_halves(v.squares_to_array(sums), |a, b| a + b)
+    by_halves(&mut v.squares_to_array(sums), |a, b| a + b)
 }
 
 /// `(x * scale) * gamma`, a vector at a time.

@@ -33,6 +33,12 @@ impl PartialEq for QuantizedVector {
     }
 }
 
+/// `len` zeros, where there is memory for them.
+fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>, QuantError> {
+    let bytes = len.saturating_mul(size_of::<T>());
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| QuantError::Allocation { bytes })
+}
+
 /// A shared view of some blocks of a [`QuantizedVector`].
 #[derive(Clone, Copy)]
 pub(crate) struct Activations<'a> {
@@ -76,17 +82,18 @@ impl QuantizedVector {
     ///
     /// # Errors
     ///
-    /// [`QuantError::NotBlocks`] where `len` is no multiple of 32.
+    /// [`QuantError::NotBlocks`] where `len` is no multiple of 32, [`QuantError::Allocation`] where there is no
+    /// memory for them.
     pub fn zeros(len: usize) -> Result<Self, QuantError> {
         if !len.is_multiple_of(BLOCK_LEN) {
             return Err(QuantError::NotBlocks { len });
         }
         let blocks = len / BLOCK_LEN;
         Ok(Self {
-            scales: vec![0.0; blocks],
-            quants: vec![[0; BLOCK_LEN]; blocks],
-            corrections: vec![0; blocks],
-            notes: vec![0.0; blocks],
+            scales: zeros(blocks)?,
+            quants: zeros(blocks)?,
+            corrections: zeros(blocks)?,
+            notes: zeros(blocks)?,
         })
     }
 

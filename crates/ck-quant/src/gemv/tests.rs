@@ -290,6 +290,34 @@ fn a_matrix_without_columns_or_rows_has_products_of_zero_or_none() {
     }
 }
 
+// Found by fuzzing: an empty range of rows inside of a panel, and more than one block.
+#[test]
+fn an_empty_range_of_rows_or_blocks_is_no_work() {
+    let mut rng = Rng::new(9);
+    for format in Case::FORMATS {
+        let case = Case::random(format, &mut rng, (20, 3), Scales::Weights, Quants::Any);
+        let packed = PackedMatrix::pack(case.matrix()).unwrap();
+        for isa in levels() {
+            for weights in [Weights::from(case.matrix()), Weights::from(&packed)] {
+                for row in 0..=20 {
+                    weights.gemv(isa, &case.x, row..row, &mut []).unwrap();
+                    weights.block_dots(isa, &case.x, row..row, 0..3, &mut []).unwrap();
+                    weights.add_block_dots(isa, &case.x, row..row, 0..3, &[], &mut []).unwrap();
+                    let mut sums = vec![0.5; 20 - row];
+                    for block in 0..=3 {
+                        let (rows, none) = (row..20, block..block);
+                        weights
+                            .block_dots(isa, &case.x, rows.clone(), none.clone(), &mut [])
+                            .unwrap();
+                        weights.add_block_dots(isa, &case.x, rows, none, &[], &mut sums).unwrap();
+                    }
+                    assert!(sums.iter().all(|sum| *sum == 0.5), "{isa}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn quantized_activations_of_every_kind_give_the_same_bits() {
     let mut failures = Failures::default();

@@ -59,11 +59,16 @@ impl BlockQ5_0 {
     #[inline(always)]
     #[must_use]
     pub fn stored(&self) -> [u8; 32] {
-        let high_bits = self.high_bits();
-        std::array::from_fn(|j| {
-            let nibble = self.nibbles[j % 16] >> (j / 16 * 4) & 15;
-            nibble | ((high_bits >> j & 1) << 4) as u8
-        })
+        let mut stored = [0; 32];
+        let (low, high) = stored.split_at_mut(16);
+        for ((low, high), nibbles) in low.iter_mut().zip(high).zip(self.nibbles) {
+            (*low, *high) = (nibbles & 15, nibbles >> 4);
+        }
+        for (eight, bits) in stored.as_chunks_mut::<8>().0.iter_mut().zip(self.high_bits) {
+            let with_high_bits = u64::from_le_bytes(*eight) | spread(bits);
+            *eight = with_high_bits.to_le_bytes();
+        }
+        stored
     }
 
     /// The quants -16 to 15 in element order.
@@ -84,4 +89,16 @@ impl Block for BlockQ5_0 {
     fn quants(&self) -> [i8; 32] {
         Self::quants(self)
     }
+}
+
+/// Bit `i` of a byte as the fifth bit of byte `i`.
+///
+/// The byte is copied to all eight, and each copy keeps one bit. Adding 127 to a byte that is not zero carries
+/// into its top bit, and no byte carries further: the kept bit is at most 128.
+#[inline(always)]
+fn spread(bits: u8) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const DIAGONAL: u64 = 0x8040_2010_0804_0201;
+    let kept = (u64::from(bits) * ONES) & DIAGONAL;
+    ((kept + 0x7f * ONES) & (0x80 * ONES)) >> 3
 }

@@ -58,7 +58,8 @@ fn quantize_block(values: &[f32; BLOCK_LEN]) -> BlockQ5_0 {
 ///
 /// # Errors
 ///
-/// [`QuantError::Length`] where `values` is not 32 times as long as `blocks`.
+/// [`QuantError::Length`] where `values` is not 32 times as long as `blocks`, [`QuantError::BlockScale`] for a
+/// scale that is not finite. `values` is then as it was.
 pub fn dequantize_row(blocks: &[BlockQ5_0], values: &mut [f32]) -> Result<(), QuantError> {
     block::dequantize(blocks, values)
 }

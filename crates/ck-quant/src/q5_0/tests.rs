@@ -101,3 +101,22 @@ fn the_integer_dot_product_is_exact_at_the_ends_of_the_range() {
         }
     }
 }
+
+// Case B03 (c): a scale that is not finite never becomes a number.
+#[test]
+fn a_row_with_a_scale_that_is_not_finite_is_an_error_that_names_the_block() {
+    let activations = QuantizedVector::zeros(64).unwrap();
+    for bits in [0x7c00, 0x7e00, 0xfc00] {
+        let row = [BlockQ5_0::default(), BlockQ5_0::new(f16::from_bits(bits), [1; 32])];
+        let mut values = [7.0; 64];
+        for error in [
+            vec_dot(&row, &activations).unwrap_err(),
+            dequantize_row(&row, &mut values).unwrap_err(),
+        ] {
+            assert!(matches!(error, QuantError::BlockScale { block: 1, .. }), "{error}");
+        }
+        assert_eq!(values, [7.0; 64], "a failed call changes nothing");
+    }
+    let row = [BlockQ5_0::new(f16::MAX, [1; 32]); 2];
+    assert_eq!(vec_dot(&row, &activations), Ok(0.0));
+}

@@ -11,6 +11,7 @@ pub(crate) use panel::PanelQ8_0;
 pub(crate) use quantize::{TOO_LARGE, check, quantize_block};
 pub use quantize::{dequantize_row, quantize_row};
 
+use crate::block::check_scales;
 use crate::{QuantError, QuantizedVector, gemv};
 
 /// The dot product of a Q8_0 row with quantized activations:
@@ -18,8 +19,10 @@ use crate::{QuantError, QuantizedVector, gemv};
 ///
 /// # Errors
 ///
-/// [`QuantError::Length`] where the row and the activations differ in length.
+/// [`QuantError::Length`] where the row and the activations differ in length, [`QuantError::BlockScale`] for a
+/// scale that is not finite.
 pub fn vec_dot(row: &[BlockQ8_0], activations: &QuantizedVector) -> Result<f32, QuantError> {
     activations.check_blocks(row.len())?;
+    check_scales(row, row.len())?;
     Ok(gemv::rows::scalar::row_dot(row, activations.view()))
 }

@@ -64,7 +64,8 @@ pub fn quantize_row(values: &[f32], blocks: &mut [BlockQ8_0]) -> Result<(), Quan
 ///
 /// # Errors
 ///
-/// [`QuantError::Length`] where `values` is not 32 times as long as `blocks`.
+/// [`QuantError::Length`] where `values` is not 32 times as long as `blocks`, [`QuantError::BlockScale`] for a
+/// scale that is not finite. `values` is then as it was.
 pub fn dequantize_row(blocks: &[BlockQ8_0], values: &mut [f32]) -> Result<(), QuantError> {
     block::dequantize(blocks, values)
 }

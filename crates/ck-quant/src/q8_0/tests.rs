@@ -124,3 +124,30 @@ fn the_activation_vector_holds_what_the_row_quantizer_makes() {
     assert!(activations.set_blocks(&[BlockQ8_0::new(f16::NAN, [0; 32]); 3]).is_err());
     assert_eq!(activations, before, "a failed call changes nothing");
 }
+
+// Case B03 (c): a scale that is not finite never becomes a number.
+#[test]
+fn a_row_with_a_scale_that_is_not_finite_is_an_error_that_names_the_block() {
+    let activations = QuantizedVector::zeros(64).unwrap();
+    for bits in [0x7c00, 0x7e00, 0xfc00] {
+        let row = [BlockQ8_0::default(), BlockQ8_0::new(f16::from_bits(bits), [1; 32])];
+        let mut values = [7.0; 64];
+        for error in [
+            vec_dot(&row, &activations).unwrap_err(),
+            dequantize_row(&row, &mut values).unwrap_err(),
+        ] {
+            assert!(matches!(error, QuantError::BlockScale { block: 1, .. }), "{error}");
+        }
+        assert_eq!(values, [7.0; 64], "a failed call changes nothing");
+    }
+    let row = [BlockQ8_0::new(f16::MAX, [1; 32]); 2];
+    assert_eq!(vec_dot(&row, &activations), Ok(0.0));
+}
+
+#[test]
+fn activations_that_no_memory_holds_are_an_error() {
+    for len in [usize::MAX - 31, 1 << 50] {
+        let error = QuantizedVector::zeros(len).unwrap_err();
+        assert!(matches!(error, QuantError::Allocation { .. }), "{len}: {error}");
+    }
+}

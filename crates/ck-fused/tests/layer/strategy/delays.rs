@@ -4,6 +4,7 @@ use super::team::{Run, name};
 use crate::sample::Sample;
 use ck_fused::{Phase, Runner, Strategy};
 use ck_quant::Isa;
+use ck_testing::run::all_or_few;
 use ck_threadpool::ThreadPool;
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -28,12 +29,12 @@ fn delays_at_the_ends_of_phases_change_no_bit() {
     let layer = sample.layer();
     let state = AtomicU64::new(1);
     let observer = |_: Phase, _: usize| delay(&state);
-    let calls = if cfg!(debug_assertions) && cfg!(miri) { 10 } else { 500 };
+    let calls = all_or_few(500, 20);
     for stored in [3, 270] {
         let capacity = stored + 1;
         let mut run = Run::<f32>::new(&sample, stored, capacity);
         let right = run.sequence(&sample, &layer, &Runner::serial(Isa::Scalar), 1);
-        for strategy in super::team::PARALLEL {
+        for &strategy in super::team::PARALLEL {
             let runner =
                 Runner::new(Isa::detect(), &pool).with_strategy(strategy).with_observer(&observer);
             let mut run = Run::<f32>::new(&sample, stored, capacity);

@@ -16,7 +16,7 @@ fn a_scratch_for_a_smaller_team_is_refused() {
     let mut cache = KvCache::<f32>::with_capacity(sample.shape().cache().unwrap(), 4).unwrap();
     let rope = sample.table(4);
     let mut hidden = sample.input(0);
-    for strategy in super::team::PARALLEL {
+    for &strategy in super::team::PARALLEL {
         let mut scratch = Scratch::for_team(sample.shape(), 4, 2).unwrap();
         let context = Context { rope: rope.as_ref(), cache: &mut cache, scratch: &mut scratch };
         let runner = Runner::new(Isa::detect(), &pool).with_strategy(strategy);

@@ -8,11 +8,13 @@ use ck_testing::generate::{Rng, Values};
 use ck_threadpool::ThreadPool;
 
 /// The strategies that use a team.
-pub(crate) const PARALLEL: [Strategy; 5] = [
+pub(crate) const PARALLEL: &[Strategy] = &[
     Strategy::Barrier,
     Strategy::MultiDispatch,
     Strategy::Redundant,
     Strategy::Unfused,
+    #[cfg(feature = "rayon")]
+    Strategy::UnfusedRayon,
     Strategy::Auto,
 ];
 
@@ -98,7 +100,7 @@ pub(crate) fn runners(pool: &ThreadPool) -> impl Iterator<Item = Runner<'_>> {
     let teams = Isa::available().flat_map(|isa| (1..=LARGEST).map(move |team| (isa, team)));
     teams.flat_map(move |(isa, team)| {
         let runner = Runner::new(isa, pool).with_team(team);
-        PARALLEL.into_iter().map(move |strategy| runner.with_strategy(strategy))
+        PARALLEL.iter().map(move |strategy| runner.with_strategy(*strategy))
     })
 }
 

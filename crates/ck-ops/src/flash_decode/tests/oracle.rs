@@ -7,10 +7,15 @@ use ck_testing::bounds::{self, AttentionErrors};
 use ck_testing::compare::{Failures, check_within};
 use ck_testing::generate::{Values, sizes};
 use ck_testing::oracle::{self, CacheRounding};
+use ck_testing::run::all_or_few;
 use half::f16;
 use proptest::prelude::*;
 
-const LENGTHS: [usize; 9] = [1, 2, 15, 16, 17, CHUNK - 1, CHUNK, CHUNK + 1, 1000];
+/// Context lengths around panels and chunks.
+fn lengths() -> &'static [usize] {
+    const ALL: [usize; 9] = [1, 2, 15, 16, 17, CHUNK - 1, CHUNK, CHUNK + 1, 1000];
+    all_or_few(&ALL, &[1, 17, CHUNK + 1])
+}
 
 /// What docs/numerics.md states. An ulp is at most two units of roundoff of the value. A weight passes 16 additions to its partial
 /// sum and 4 halvings; a weighted value at most 256; merging adds one each, and rescales, per chunk.
@@ -60,7 +65,7 @@ fn check_both(failures: &mut Failures, case: &str, sample: &Sample) {
 fn every_head_dimension_and_length() {
     let mut failures = Failures::default();
     for head_dim in sizes::HEAD_DIMS.into_iter().chain(sizes::ODD_HEAD_DIMS) {
-        for positions in LENGTHS {
+        for &positions in lengths() {
             let sample = Sample::new(attention(3, 1, head_dim), positions, Values::Normal, 1);
             check_both(&mut failures, &format!("{head_dim} at {positions}"), &sample);
         }
@@ -85,7 +90,7 @@ fn every_grouping_of_heads() {
 fn every_window_and_sinks() {
     let mut failures = Failures::default();
     for window in windows() {
-        for positions in LENGTHS {
+        for &positions in lengths() {
             let attention = with_window(attention(2, 1, 16), window);
             let sample = Sample::new(attention, positions, Values::Normal, 3);
             check_both(&mut failures, &format!("{window:?} at {positions}"), &sample);
@@ -160,7 +165,7 @@ fn the_bounds_see_a_dropped_position_and_a_dropped_dimension() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(all_or_few(64, 8)))]
 
     #[test]
     fn agrees_with_the_oracle(

@@ -1,8 +1,8 @@
-//! Merging over vectors: lanes are head dimensions. The few numbers of a whole head are scalar.
+//! Merging over vectors: lanes are head dimensions.
 
-use crate::exp;
+use crate::exp::wide::exp;
 use crate::flash_decode::Partial;
-use ck_isa::{Vectors, fma};
+use ck_isa::Vectors;
 
 /// Adds the next chunk's `partial` to `total`.
 #[inline(always)]
@@ -14,10 +14,12 @@ pub(in crate::flash_decode) fn fold<V: Vectors>(
 ) {
     let (max, sum) = (Partial::max(head_dim), Partial::sum(head_dim));
     let larger = if total[max] > partial[max] { total[max] } else { partial[max] };
-    let (ours, theirs) = (exp(total[max] - larger), exp(partial[max] - larger));
+    // The same number in every lane, as it is needed below.
+    let ours = exp(v, v.splat(total[max] - larger));
+    let theirs = exp(v, v.splat(partial[max] - larger));
+    let merged = v.fma(v.splat(total[sum]), ours, v.mul(v.splat(partial[sum]), theirs));
+    v.store_partial(merged, &mut total[sum..][..1]);
     total[max] = larger;
-    total[sum] = fma(total[sum], ours, partial[sum] * theirs);
-    let (ours, theirs) = (v.splat(ours), v.splat(theirs));
     let rows = total[..head_dim].chunks_mut(V::LANES).zip(partial[..head_dim].chunks(V::LANES));
     for (total, partial) in rows {
         if total.len() == V::LANES {

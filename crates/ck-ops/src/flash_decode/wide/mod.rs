@@ -14,6 +14,7 @@ use super::{Partial, partial_len};
 use crate::CacheElement;
 use ck_isa::Vectors;
 pub(super) use merge::{finish, fold};
+use softmax::{Edges, softmax};
 
 /// Query heads served by one pass over keys and values: as many as there are registers for.
 const fn heads_at_once<V: Vectors>() -> usize {
@@ -33,10 +34,11 @@ pub(super) fn attend<V: Vectors, E: CacheElement>(
     let blocks = q
         .chunks(heads_at_once::<V>() * head_dim)
         .zip(partials.chunks_mut(heads_at_once::<V>() * len));
+    let edges = Edges::of(&view.visible);
     for (q, partials) in blocks {
         scores::scores(v, view, q, scores);
         for (row, partial) in scores.iter_mut().zip(partials.chunks_exact_mut(len)) {
-            let Some((max, sum)) = softmax::softmax(v, view, row) else { return false };
+            let Some((max, sum)) = softmax(v, view, &edges, row) else { return false };
             partial[Partial::max(head_dim)] = max;
             partial[Partial::sum(head_dim)] = sum;
         }

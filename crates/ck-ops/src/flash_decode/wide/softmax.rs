@@ -10,9 +10,35 @@ use crate::CacheElement;
 use crate::exp::wide::{exp, tanh};
 use crate::flash_decode::context::ChunkView;
 use crate::flash_decode::scratch::ScoreRow;
+use crate::flash_decode::visible::Visible;
 use crate::halves::by_halves;
 use crate::kv_cache::PANEL;
 use ck_isa::Vectors;
+use std::ops::Range;
+
+/// Lanes of the narrowest level.
+const MIN_LANES: usize = 4;
+
+/// Where the visible positions of a chunk are: the same for every head.
+pub(super) struct Edges {
+    /// The first of them.
+    first: usize,
+    /// The positions of all panels that hold some.
+    spans: [Range<usize>; 2],
+    /// The positions there that are not visible.
+    gaps: [Range<usize>; 3],
+}
+
+impl Edges {
+    pub(super) fn of(visible: &Visible) -> Self {
+        let to_positions = |panels: Range<usize>| panels.start * PANEL..panels.end * PANEL;
+        Self {
+            first: visible.first(),
+            spans: visible.panels().map(to_positions),
+            gaps: visible.gaps(),
+        }
+    }
+}
 
 /// Scales one head's scores and makes weights of them; the largest score and the sum of the weights, or nothing if
 /// a visible score is not finite.
@@ -20,21 +46,19 @@ use ck_isa::Vectors;
 pub(super) fn softmax<V: Vectors, E: CacheElement>(
     v: V,
     view: &ChunkView<'_, E>,
+    edges: &Edges,
     scores: &mut ScoreRow,
 ) -> Option<(f32, f32)> {
-    let panels = view.visible.panels();
-    let gaps = view.visible.gaps();
-    let visible = scores[view.visible.positions().next()?];
-    for gap in gaps.clone() {
+    let visible = scores[edges.first];
+    for gap in edges.gaps.clone() {
         scores[gap].fill(visible);
     }
-
+    let parts = PANEL / V::LANES;
     let zero = v.splat(0.0);
     let mut not_finite = zero;
-    let mut max = [v.splat(f32::NEG_INFINITY); 4];
-    for panel in panels.clone().into_iter().flatten() {
-        let panel = &mut scores[panel * PANEL..][..PANEL];
-        for (part, row) in panel.chunks_exact_mut(V::LANES).enumerate() {
+    let mut max = [v.splat(f32::NEG_INFINITY); PANEL / MIN_LANES];
+    for rows in edges.spans.clone() {
+        for (row, i) in scores[rows].chunks_exact_mut(V::LANES).zip(0..) {
             let mut score = v.mul(v.load(row), v.splat(view.scale));
             not_finite = v.fma(score, zero, not_finite);
             if let Some(soft_cap) = view.soft_cap {
@@ -42,35 +66,24 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
                 score = v.mul(soft_cap, tanh(v, v.div(score, soft_cap)));
             }
             v.store(score, row);
-            max[part] = v.max(max[part], score);
+            max[i % parts] = v.max(max[i % parts], score);
         }
     }
-    if to_parts(v, [not_finite; 4]).into_iter().any(f32::is_nan) {
+    if !v.sum_lanes(not_finite).is_finite() {
         return None;
     }
-    let max = by_halves(to_parts(v, max), |a, b| if a > b { a } else { b });
+    let max = v.max_lanes(by_halves(&mut max[..parts], |a, b| v.max(a, b)));
 
-    for gap in gaps {
+    for gap in edges.gaps.clone() {
         scores[gap].fill(f32::NEG_INFINITY);
     }
-    let mut sum = [zero; 4];
-    for panel in panels.into_iter().flatten() {
-        let panel = &mut scores[panel * PANEL..][..PANEL];
-        for (part, row) in panel.chunks_exact_mut(V::LANES).enumerate() {
+    let mut sum = [zero; PANEL / MIN_LANES];
+    for rows in edges.spans.clone() {
+        for (row, i) in scores[rows].chunks_exact_mut(V::LANES).zip(0..) {
             let weight = exp(v, v.sub(v.load(row), v.splat(max)));
             v.store(weight, row);
-            sum[part] = v.add(sum[part], weight);
+            sum[i % parts] = v.add(sum[i % parts], weight);
         }
     }
-    Some((max, by_halves(to_parts(v, sum), |a, b| a + b)))
-}
-
-/// The 16 parts: of one vector, of two, or of four.
-#[inline(always)]
-fn to_parts<V: Vectors>(v: V, vectors: [V::F32; 4]) -> [f32; PANEL] {
-    let mut parts = [0.0; PANEL];
-    for (parts, vector) in parts.chunks_exact_mut(V::LANES).zip(vectors) {
-        v.store(vector, parts);
-    }
-    parts
+    Some((max, v.sum_lanes(by_halves(&mut sum[..parts], |a, b| v.add(a, b)))))
 }

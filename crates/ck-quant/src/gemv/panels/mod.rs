@@ -97,11 +97,12 @@ struct Piece {
     rows: Range<usize>,
 }
 
-/// Cuts a range of rows where panels end.
+/// Cuts a range of rows where panels end. No piece is empty; of an empty range there is none.
 #[inline(always)]
 fn pieces(rows: Range<usize>) -> impl Iterator<Item = Piece> {
     let start = rows.start;
-    let panels = rows.start / PANEL_ROWS..rows.end.div_ceil(PANEL_ROWS);
+    let end = if rows.is_empty() { 0 } else { rows.end.div_ceil(PANEL_ROWS) };
+    let panels = start / PANEL_ROWS..end;
     panels.map(move |panel| {
         let base = panel * PANEL_ROWS;
         let first = base.max(start);

@@ -1,0 +1,222 @@
+//! How fast attention is, beside the fastest that the same vectors can multiply and add:
+//! `cargo run --release -p ck-ops --example attention_speed [positions [words]]`. With words, only the lines that
+//! contain every one of them: `attention_speed 4096 avx2 f16`.
+//!
+//! One thread, a cache that stays in the CPU's caches as far as it fits. A multiply-add counts as two operations, and
+//! only those of the two products are counted: `4 * head_dim` per query head and position.
+
+use ck_isa::{Isa, Vectors};
+use ck_ops::{AttendScratch, Attention, CacheElement, KvCache, NewPosition, flash_decode};
+use half::f16;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Query heads, KV heads, head dimension.
+const SHAPES: [(&str, usize, usize, usize); 4] = [
+    ("Qwen2-0.5B", 14, 2, 64),
+    ("Llama-3.2-1B", 32, 8, 64),
+    ("Llama-3-8B", 32, 8, 128),
+    ("32 on 32", 32, 32, 128),
+];
+
+fn main() {
+    let positions = std::env::args().nth(1).map_or(4096, |n| n.parse().expect("a number"));
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    println!("{positions} positions, 1 thread");
+    for isa in Isa::available() {
+        let peak = multiply_adds_per_ns(isa) * 2.0;
+        println!("{isa}: {peak:.1} GFLOP/s from registers");
+        for (name, heads, kv_heads, head_dim) in SHAPES {
+            let attention = Attention::new(heads, kv_heads, head_dim).expect("a real shape");
+            let wanted = |element| {
+                let line = format!("{isa} {name} {element}");
+                words.iter().all(|word| line.contains(word))
+            };
+            if wanted("f32") {
+                measure::<f32>(isa, name, &attention, positions, peak);
+            }
+            if wanted("f16") {
+                measure::<f16>(isa, name, &attention, positions, peak);
+            }
+        }
+    }
+}
+
+fn measure<E: CacheElement>(
+    isa: Isa,
+    name: &str,
+    attention: &Attention,
+    positions: usize,
+    peak: f64,
+) {
+    let (n_heads, head_dim) = (attention.n_heads(), attention.head_dim());
+    let wave = |n: usize, step: f32| (0..n).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>();
+    let mut cache = KvCache::<E>::with_capacity(attention.shape(), positions).expect("memory");
+    let mut new = NewPosition::new(attention.shape()).expect("memory");
+    let rows = wave(attention.n_kv_heads() * head_dim, 0.37);
+    for _ in 0..positions {
+        new.set(isa, &rows, &rows).expect("finite rows");
+        cache.append(&new).expect("room");
+    }
+    let q = wave(n_heads * head_dim, 0.73);
+    let mut scratch = AttendScratch::new(attention).expect("memory");
+    let mut out = vec![0.0; q.len()];
+    let ns = best_ns(|| {
+        flash_decode(isa, attention, &cache, None, black_box(&q), &mut scratch, &mut out)
+            .expect("finite scores");
+    });
+    let bytes = 2 * positions * rows.len() * size_of::<E>();
+    let read = bytes as f64 / read_ns(isa, bytes);
+    let per_position = ns / (n_heads * positions) as f64;
+    let rate = 4.0 * head_dim as f64 / per_position;
+    println!(
+        "  {name:12} {:4} {:8.1} us {per_position:6.2} ns per head and position {rate:6.1} GFLOP/s, {:3.0} % of \
+         the registers' rate; cache {:5.1} MB at {:5.1} GB/s, plain reading {read:5.1} GB/s",
+        std::any::type_name::<E>().rsplit("::").next().unwrap_or_default(),
+        ns / 1e3,
+        100.0 * rate / peak,
+        bytes as f64 / 1e6,
+        bytes as f64 / ns,
+    );
+}
+
+/// The best of many calls within a tenth of a second and more.
+fn best_ns(mut call: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut best = Duration::MAX;
+    let mut calls = 0;
+    while calls < 5 || start.elapsed() < Duration::from_millis(150) {
+        let before = Instant::now();
+        call();
+        best = best.min(before.elapsed());
+        calls += 1;
+    }
+    best.as_nanos() as f64
+}
+
+/// The time to read so many bytes, from whatever cache or memory they fit, into registers.
+fn read_ns(isa: Isa, bytes: usize) -> f64 {
+    let values = vec![1.0f32; bytes / size_of::<f32>()];
+    best_ns(|| match isa {
+        Isa::Scalar => {
+            black_box(values.iter().fold(0, |bits, x| bits | x.to_bits()));
+        }
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2_read(token, &values) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni_read(token, &values) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot_read(token, &values) },
+    })
+}
+
+/// Multiply-adds of single lanes per nanosecond, without memory.
+fn multiply_adds_per_ns(isa: Isa) -> f64 {
+    const STEPS: usize = 100_000;
+    let lanes = match isa {
+        Isa::Scalar => 1,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(_) => 8,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512Vnni(_) => 16,
+        #[cfg(target_arch = "aarch64")]
+        Isa::NeonDot(_) => 4,
+    };
+    let ns = best_ns(|| match isa {
+        Isa::Scalar => scalar_loop(STEPS),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx2(token) => unsafe { avx2_loop(token, STEPS) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni_loop(token, STEPS) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the token proves the features that the function names.
+        Isa::NeonDot(token) => unsafe { neondot_loop(token, STEPS) },
+    });
+    (STEPS * CHAINS * lanes) as f64 / ns
+}
+
+/// Independent sums: enough for two multiply-adds a cycle of up to six cycles each, within 16 registers.
+const CHAINS: usize = 12;
+
+fn scalar_loop(steps: usize) {
+    let mut sums = [0.0f32; CHAINS];
+    for _ in 0..steps {
+        let x = black_box(1.000_001);
+        for sum in &mut sums {
+            *sum = ck_isa::fma(x, x, *sum);
+        }
+    }
+    black_box(sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn avx2_loop(token: ck_isa::Avx2, steps: usize) {
+    vector_loop(token, steps);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn avx512vnni_loop(token: ck_isa::Avx512Vnni, steps: usize) {
+    vector_loop(token, steps);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,dotprod")]
+fn neondot_loop(token: ck_isa::NeonDot, steps: usize) {
+    vector_loop(token, steps);
+}
+
+#[inline(always)]
+fn vector_loop<V: Vectors>(v: V, steps: usize) {
+    let x = v.splat(black_box(1.000_001));
+    let mut sums = [v.splat(black_box(0.0)); CHAINS];
+    for _ in 0..steps {
+        for sum in &mut sums {
+            *sum = v.fma(x, *sum, x);
+        }
+    }
+    for sum in sums {
+        let mut lanes = [0.0; ck_isa::MAX_LANES];
+        v.store(sum, &mut lanes);
+        black_box(lanes);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn avx2_read(token: ck_isa::Avx2, values: &[f32]) {
+    vector_read(token, values);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn avx512vnni_read(token: ck_isa::Avx512Vnni, values: &[f32]) {
+    vector_read(token, values);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,dotprod")]
+fn neondot_read(token: ck_isa::NeonDot, values: &[f32]) {
+    vector_read(token, values);
+}
+
+#[inline(always)]
+fn vector_read<V: Vectors>(v: V, values: &[f32]) {
+    let mut sums = [v.splat(0.0); 8];
+    for values in values.chunks_exact(8 * V::LANES) {
+        for (sum, values) in sums.iter_mut().zip(values.chunks_exact(V::LANES)) {
+            *sum = v.max(*sum, v.load(values));
+        }
+    }
+    for sum in sums {
+        let mut lanes = [0.0; ck_isa::MAX_LANES];
+        v.store(sum, &mut lanes);
+        black_box(lanes);
+    }
+}

@@ -1,0 +1,116 @@
+//! Writes the seeds of every target to `corpus/`: `cargo run --example seeds`. The same bytes every time.
+
+use ck_gguf::{GgufWriter, TensorType, Value};
+use ck_testing::generate::{
+    Biases, Formats, Quants, Rng, Scales, Values, random_layer, random_row,
+};
+use ck_testing::oracle::{Format, LayerWeights, Projection, Shape};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+fn main() -> io::Result<()> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let targets = [
+        ("blocks", blocks()),
+        ("cache", operations(&[40, 200, 600])),
+        ("gguf", files()),
+        ("layer", operations(&[60, 120, 200, 300, 400, 500])),
+        ("quantizers", rows()),
+    ];
+    for (name, seeds) in targets {
+        let folder = corpus.join(name);
+        fs::create_dir_all(&folder)?;
+        for (number, seed) in seeds.iter().enumerate() {
+            fs::write(folder.join(format!("seed-{number}")), seed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks of both formats with scales and quants of several kinds.
+fn blocks() -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(1);
+    let mut seeds = Vec::new();
+    for (number, format) in Format::ALL.into_iter().enumerate() {
+        for (scales, quants) in
+            [(Scales::Weights, Quants::Any), (Scales::AnyFinite, Quants::ALL[1])]
+        {
+            let (rows, per_row) = (17, 3);
+            let mut seed = vec![number as u8, rows as u8, per_row as u8, 5, 16, 9];
+            seed.extend(random_row(format, &mut rng, rows * per_row, scales, quants));
+            seed.extend(random_row(Format::Q8_0, &mut rng, per_row, scales, quants));
+            seeds.push(seed);
+        }
+    }
+    seeds
+}
+
+/// Floats of every kind, and some that are refused.
+fn rows() -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(2);
+    let bytes = |row: Vec<f32>| row.into_iter().flat_map(f32::to_le_bytes).collect();
+    let mut seeds: Vec<Vec<u8>> =
+        Values::ALL.into_iter().map(|kind| bytes(kind.row(&mut rng, 96))).collect();
+    let mut row = Values::Normal.row(&mut rng, 64);
+    row[40] = f32::NAN;
+    seeds.push(bytes(row));
+    seeds.push(bytes(Values::Normal.row(&mut rng, 33)));
+    seeds
+}
+
+/// Random bytes, which are read as operations and choices.
+fn operations(lengths: &[usize]) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(3);
+    lengths.iter().map(|&len| (0..len).map(|_| rng.next_u64() as u8).collect()).collect()
+}
+
+/// Small files of both architectures, and one without tensors.
+fn files() -> Vec<Vec<u8>> {
+    let shape = Shape { embed_dim: 32, n_heads: 2, n_kv_heads: 1, head_dim: 16 };
+    let llama = random_layer(4, shape, Formats::RECORDED, Biases::NONE);
+    let qwen2 = random_layer(5, shape, Formats::RECORDED, Biases::QKV);
+    let mut plain = GgufWriter::new();
+    plain.value("a", Value::U64(7)).value("b", Value::String("text")).value("c", Value::Bool(true));
+    plain.values("d", &[Value::F32(0.5), Value::F32(1.5)]).expect("elements of one type");
+    vec![file("llama", &llama), file("qwen2", &qwen2), plain.finish().expect("a good file")]
+}
+
+fn file(architecture: &str, weights: &LayerWeights) -> Vec<u8> {
+    let Shape { embed_dim, n_heads, n_kv_heads, head_dim } = weights.shape;
+    let mut writer = GgufWriter::new();
+    let key = |suffix: &str| format!("{architecture}.{suffix}");
+    writer.value("general.architecture", Value::String(architecture));
+    for (suffix, number) in [
+        ("embedding_length", embed_dim),
+        ("attention.head_count", n_heads),
+        ("attention.head_count_kv", n_kv_heads),
+        ("attention.key_length", head_dim),
+        ("rope.dimension_count", head_dim),
+    ] {
+        writer.value(&key(suffix), Value::U32(number as u32));
+    }
+    writer.value(&key("attention.layer_norm_rms_epsilon"), Value::F32(1e-5));
+    writer.value(&key("rope.freq_base"), Value::F32(1e4));
+    writer.f32_tensor("blk.0.attn_norm.weight", &[embed_dim], &weights.gamma).expect("a vector");
+    for (name, projection) in
+        [("q", &weights.q), ("k", &weights.k), ("v", &weights.v), ("output", &weights.o)]
+    {
+        add_projection(&mut writer, name, projection);
+    }
+    writer.finish().expect("a good file")
+}
+
+fn add_projection(writer: &mut GgufWriter, name: &str, projection: &Projection) {
+    let tensor_type = match projection.format {
+        Format::Q5_0 => TensorType::Q5_0,
+        Format::Q8_0 => TensorType::Q8_0,
+    };
+    let dims = [projection.columns, projection.rows()];
+    let matrix = format!("blk.0.attn_{name}.weight");
+    writer.tensor(&matrix, &dims, tensor_type, &projection.bytes).expect("a matrix");
+    if let Some(bias) = &projection.bias {
+        let name = format!("blk.0.attn_{name}.bias");
+        writer.f32_tensor(&name, &[bias.len()], bias).expect("a vector");
+    }
+}

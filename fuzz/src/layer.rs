@@ -1,0 +1,228 @@
+//! Bytes as layers and calls of them: every strategy, team and level gives the serial bits, or all give an error.
+
+use crate::bits;
+use arbitrary::{Arbitrary, Result, Unstructured};
+use ck_fused::{
+    Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch, Strategy,
+};
+use ck_isa::Isa;
+use ck_ops::{CacheElement, KvCache, Pairing, RopeConfig, RopeTable};
+use ck_quant::{Format, Matrix};
+use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer};
+use ck_testing::oracle::{self, Shape};
+use ck_threadpool::{ThreadPool, WaitPolicy};
+use half::f16;
+use std::sync::OnceLock;
+
+/// Members of the largest team.
+const TEAM: usize = 4;
+
+/// Makes the layer that the bytes say, and decodes the tokens that they say.
+///
+/// # Panics
+///
+/// If a shape is accepted that must not be, or a way to run the layer differs from the serial scalar one.
+pub fn check(bytes: &[u8]) {
+    // Bytes that end early end the sequence.
+    let mut input = Unstructured::new(bytes);
+    let _ = run(&mut input);
+}
+
+fn run(input: &mut Unstructured<'_>) -> Result<()> {
+    let Some(shape) = any_shape(input)? else { return Ok(()) };
+    let weights = any_weights(input, shape)?;
+    let Some(layer) = build(&weights, shape) else { return Ok(()) };
+    let packed = layer.pack().unwrap();
+    let rope = any_rope(input, shape.head_dim())?;
+    let way = Way {
+        layer: if bool::arbitrary(input)? { &packed } else { &layer },
+        strategy: *input.choose(Strategy::ALL)?,
+        isa: *input.choose(&Isa::available().collect::<Vec<_>>())?,
+        team: input.int_in_range(1..=TEAM)?,
+    };
+    if bool::arbitrary(input)? {
+        compare::<f16>(input, &layer, &way, rope.as_ref())
+    } else {
+        compare::<f32>(input, &layer, &way, rope.as_ref())
+    }
+}
+
+/// A shape; where it is refused, none.
+fn any_shape(input: &mut Unstructured<'_>) -> Result<Option<LayerShape>> {
+    if input.ratio(1, 8)? {
+        let [embed, heads, kv_heads, head_dim] = <[usize; 4]>::arbitrary(input)?;
+        // Too large to be decoded in a moment, if it is a shape at all.
+        let _ = LayerShape::new(embed, heads, kv_heads, head_dim);
+        return Ok(None);
+    }
+    let embed = if input.ratio(1, 16)? { 33 } else { 32 * input.int_in_range(1..=5)? };
+    let kv_heads = input.int_in_range(0..=3)?;
+    let group = input.int_in_range(1..=4)?;
+    let heads = if input.ratio(1, 16)? { input.int_in_range(0..=9)? } else { kv_heads * group };
+    let head_dim = if input.ratio(1, 2)? { 32 } else { input.int_in_range(1..=66)? };
+    let valid = kv_heads > 0
+        && heads > 0
+        && heads % kv_heads == 0
+        && head_dim % 2 == 0
+        && heads * head_dim % 32 == 0
+        && embed % 32 == 0;
+    let shape = LayerShape::new(embed, heads, kv_heads, head_dim);
+    assert_eq!(shape.is_ok(), valid, "{shape:?}");
+    Ok(shape.ok())
+}
+
+fn any_weights(input: &mut Unstructured<'_>, shape: LayerShape) -> Result<oracle::LayerWeights> {
+    let all = Formats::all();
+    let formats = *input.choose(&all)?;
+    let [q, k, v, o] = <[bool; 4]>::arbitrary(input)?;
+    let (n_heads, n_kv_heads) = (shape.n_heads(), shape.n_kv_heads());
+    let (embed_dim, head_dim) = (shape.embed_dim(), shape.head_dim());
+    let shape = Shape { embed_dim, n_heads, n_kv_heads, head_dim };
+    let seed = u8::arbitrary(input)?;
+    let mut weights = random_layer(seed.into(), shape, formats, Biases { q, k, v, o });
+    // Some bytes of one matrix become others: scales that are huge, or no numbers.
+    if input.ratio(1, 3)? {
+        let matrix = match input.int_in_range(0..=3)? {
+            0 => &mut weights.q,
+            1 => &mut weights.k,
+            2 => &mut weights.v,
+            _ => &mut weights.o,
+        };
+        for _ in 0..input.int_in_range(1..=6)? {
+            let index = input.choose_index(matrix.bytes.len())?;
+            matrix.bytes[index] = u8::arbitrary(input)?;
+        }
+    }
+    if input.ratio(1, 16)? {
+        weights.gamma[0] = f32::arbitrary(input)?;
+        weights.eps = f32::arbitrary(input)?;
+    }
+    Ok(weights)
+}
+
+/// The layer, unless the weights hold numbers that are refused.
+fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLayer<'_>> {
+    let scales = [&weights.q, &weights.k, &weights.v, &weights.o].into_iter().all(|projection| {
+        let block_bytes = projection.format.block_bytes();
+        let mut blocks = projection.bytes.chunks_exact(block_bytes);
+        blocks.all(|block| f16::from_le_bytes([block[0], block[1]]).is_finite())
+    });
+    let numbers = weights.gamma[0].is_finite() && weights.eps.is_finite() && weights.eps >= 0.0;
+    let projections = [&weights.q, &weights.k, &weights.v, &weights.o].map(projection);
+    assert_eq!(projections.iter().all(Option::is_some), scales);
+    let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
+    let norm = Norm::new(&weights.gamma[..], weights.eps);
+    let layer = DecodeLayer::new(shape, LayerWeights { norm, q, k, v, o });
+    assert_eq!(layer.is_ok(), numbers, "{layer:?}");
+    layer.ok()
+}
+
+fn projection(projection: &oracle::Projection) -> Option<Projection<'_>> {
+    let format = match projection.format {
+        oracle::Format::Q5_0 => Format::Q5_0,
+        oracle::Format::Q8_0 => Format::Q8_0,
+    };
+    let (rows, columns) = (projection.rows(), projection.columns);
+    let matrix = Matrix::new(format, rows, columns, &projection.bytes).ok()?;
+    let bias = projection.bias.as_deref();
+    Some(bias.into_iter().fold(Projection::new(matrix), |p, bias| p.with_bias(bias)))
+}
+
+/// A rotation, or none. Some are for other heads, so that calls are refused.
+fn any_rope(input: &mut Unstructured<'_>, head_dim: usize) -> Result<Option<RopeTable>> {
+    if input.ratio(1, 4)? {
+        return Ok(None);
+    }
+    let head_dim = if input.ratio(1, 16)? { head_dim + 2 } else { head_dim };
+    let pairing = if bool::arbitrary(input)? { Pairing::SplitHalf } else { Pairing::Interleaved };
+    let config = RopeConfig::new(head_dim, 1e4)
+        .with_rot_dim(input.int_in_range(0..=head_dim)?)
+        .with_pairing(pairing);
+    Ok(RopeTable::new(config, input.int_in_range(0..=300)?).ok())
+}
+
+/// The way to run a layer that is compared with the serial scalar one.
+struct Way<'l> {
+    layer: &'l DecodeLayer<'l>,
+    strategy: Strategy,
+    isa: Isa,
+    team: usize,
+}
+
+/// What one way of decoding works in.
+struct Memory<E: CacheElement> {
+    cache: KvCache<E>,
+    scratch: Scratch<E>,
+}
+
+impl<E: CacheElement> Memory<E> {
+    fn new(shape: LayerShape, positions: usize, team: usize) -> Self {
+        let cache = KvCache::with_capacity(shape.cache().unwrap(), positions).unwrap();
+        Self { cache, scratch: Scratch::for_team(shape, positions, team).unwrap() }
+    }
+
+    fn stored(&self, position: usize) -> Vec<u32> {
+        let mut row = vec![0.0; self.cache.shape().head_dim()];
+        let mut all = Vec::new();
+        for head in 0..self.cache.shape().n_kv_heads() {
+            self.cache.key(head, position, &mut row).unwrap();
+            all.extend(bits(&row));
+            self.cache.value(head, position, &mut row).unwrap();
+            all.extend(bits(&row));
+        }
+        all
+    }
+}
+
+/// Decodes tokens both ways.
+fn compare<E: CacheElement>(
+    input: &mut Unstructured<'_>,
+    layer: &DecodeLayer<'_>,
+    way: &Way<'_>,
+    rope: Option<&RopeTable>,
+) -> Result<()> {
+    static POOL: OnceLock<ThreadPool> = OnceLock::new();
+    let pool = POOL.get_or_init(|| {
+        let builder = ThreadPool::builder().threads(TEAM).wait_policy(WaitPolicy::SLEEP);
+        builder.build().expect("a few threads")
+    });
+    let runner = Runner::new(way.isa, pool).with_strategy(way.strategy).with_team(way.team);
+    let positions = input.int_in_range(0..=290)?;
+    let mut serial = Memory::<E>::new(layer.shape(), positions, 1);
+    let mut other = Memory::<E>::new(layer.shape(), positions, way.team);
+    let tokens = if input.ratio(1, 32)? { 270 } else { input.int_in_range(1..=5)? };
+    for token in 0..tokens {
+        let hidden = any_input(input, layer.shape().embed_dim(), token)?;
+        let residual = (token % 3 > 0).then_some(&hidden[..]);
+        let decode = |layer: &DecodeLayer<'_>, runner: &Runner<'_>, memory: &mut Memory<E>| {
+            let Memory { cache, scratch } = memory;
+            let mut out = vec![7.0; layer.shape().embed_dim()];
+            let context = Context { rope, cache, scratch };
+            (layer.decode(runner, context, &hidden, residual, &mut out), out)
+        };
+        let (expected, a) = decode(layer, &Runner::serial(Isa::Scalar), &mut serial);
+        let (result, b) = decode(way.layer, &runner, &mut other);
+        assert_eq!(result.is_ok(), expected.is_ok(), "{result:?} instead of {expected:?}");
+        assert_eq!(bits(&a), bits(&b), "{runner:?} at position {}", serial.cache.len());
+        assert_eq!(serial.cache.len(), other.cache.len());
+        if expected.is_ok() {
+            let newest = serial.cache.len() - 1;
+            assert_eq!(serial.stored(newest), other.stored(newest), "{runner:?}");
+        } else {
+            assert!(a.iter().all(|x| *x == 7.0), "a failed call changes nothing");
+        }
+    }
+    Ok(())
+}
+
+/// The hidden state of a token, now and then of a wrong length or with a number that is refused.
+fn any_input(input: &mut Unstructured<'_>, len: usize, token: usize) -> Result<Vec<f32>> {
+    let kind = *input.choose(&Values::ALL)?;
+    let len = if input.ratio(1, 64)? { len + 1 } else { len };
+    let mut hidden = kind.row(&mut Rng::new(token as u64), len);
+    if input.ratio(1, 16)? {
+        let index = input.choose_index(len)?;
+        hidden[index] = f32::arbitrary(input)?;
+    }
+    Ok(hidden)
+}

@@ -1,0 +1,53 @@
+//! The fuzz targets of `fuzz/`, a workspace of its own.
+
+use super::Outcome;
+use super::tools::{REFUSE_LARGE, elsewhere, missing};
+use crate::cargo::{cargo, workspace_root};
+use anyhow::{Context, Result};
+use std::fs;
+
+/// First replays every corpus, then runs each target for `seconds`, with AddressSanitizer.
+///
+/// What a run learns is kept in `fuzz/corpus-work`; `fuzz/corpus` has the committed seeds.
+pub(super) fn run(seconds: u64) -> Result<Outcome> {
+    if let Some(outcome) = elsewhere().or_else(|| missing(&["cargo-fuzz"])) {
+        return Ok(outcome);
+    }
+    let fuzz = workspace_root().join("fuzz");
+    let mut replay = cargo(&["test", "--locked"]);
+    replay.current_dir(&fuzz);
+    let mut commands = vec![replay];
+    for target in targets()? {
+        let learned = fuzz.join("corpus-work").join(&target);
+        fs::create_dir_all(&learned)
+            .with_context(|| format!("cannot make {}", learned.display()))?;
+        let mut command = cargo(&["fuzz", "run", &target]);
+        command
+            .arg(learned)
+            .arg(fuzz.join("corpus").join(&target))
+            .args(["--", "-print_final_stats=1", "-timeout=30", "-max_len=4096"])
+            .arg(format!("-max_total_time={seconds}"))
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("ASAN_OPTIONS", REFUSE_LARGE);
+        let words = fuzz.join("dictionaries").join(format!("{target}.dict"));
+        if words.exists() {
+            command.arg(format!("-dict={}", words.display()));
+        }
+        commands.push(command);
+    }
+    Outcome::of_all(commands)
+}
+
+/// The names of the targets, in order.
+fn targets() -> Result<Vec<String>> {
+    let folder = workspace_root().join("fuzz").join("fuzz_targets");
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+    }
+    names.sort();
+    Ok(names)
+}
