@@ -121,11 +121,11 @@ fn run(args: &Args) -> Result<ExitCode> {
     if plan.cases() == 0 {
         bail!("no case has all of the words {:?} in its name; --list shows the names", args.filter);
     }
-    let mut session = Session::new(plan.cases(), usize::from(args.repeats))?;
+    let mut session = Session::new(plan.cases(), usize::from(args.repeats), streamed_bytes())?;
     let mut record = Record::new();
     record.machine.state = Some(session.state);
     record.machine.peaks = Some(session.peaks);
-    record.machine.streamed_bytes = Some(streamed_bytes());
+    record.machine.streamed_bytes = Some(session.streamed());
     println!("{}", record.machine);
     let result = plan.run(&options, &mut session);
     session.finish();
