@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 use ck_bench::context::Kv;
-use ck_bench::memory::streamed_bytes;
+use ck_bench::memory::{restart_with_large_heap, streamed_bytes};
 use ck_bench::model::{MODELS, Model};
 use ck_bench::record::Record;
 use ck_bench::report;
@@ -108,6 +108,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
+    restart_with_large_heap();
     if let [old, new] = &args.compare[..] {
         print!("{}", report::compare(&Record::load(old)?, &Record::load(new)?));
         return Ok(ExitCode::SUCCESS);
