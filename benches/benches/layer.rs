@@ -21,7 +21,9 @@ fn layer(c: &mut Criterion) {
         let data = LayerData::new(*model).expect("memory");
         let packed = Packed::new(&data, 1, PageKind::Large).expect("memory");
         let stored = Stored::new(model.shape(), POSITIONS - 1);
-        let caches = RefCell::new(Caches::<f32>::new(*model, &stored, 1, Kv::F32).expect("memory"));
+        let caches = RefCell::new(
+            Caches::<f32>::new(*model, &stored, 1, Kv::F32, PageKind::Large).expect("memory"),
+        );
         let expected = expected::<f32>(&data, &stored).expect("memory");
         let case = case(*model, POSITIONS, Heat::Hot, pool.threads());
         let mut group = c.benchmark_group(case.name());

@@ -4,6 +4,7 @@ use ck_bench::attention::{Ours, case};
 use ck_bench::case::Heat;
 use ck_bench::contender::Contender;
 use ck_bench::context::{Kv, Stored};
+use ck_bench::memory::PageKind;
 use ck_bench::model::MODELS;
 use ck_isa::Isa;
 use ck_ops::rms_norm;
@@ -53,8 +54,12 @@ fn attention(c: &mut Criterion) {
             group.throughput(Throughput::Elements(case.work.f32_macs as u64));
             for isa in Isa::available() {
                 let mut ours: Box<dyn Contender> = match kv {
-                    Kv::F32 => Box::new(Ours::<f32>::new(model, &stored, 1, isa).expect("memory")),
-                    Kv::F16 => Box::new(Ours::<f16>::new(model, &stored, 1, isa).expect("memory")),
+                    Kv::F32 => Box::new(
+                        Ours::<f32>::new(model, &stored, 1, isa, PageKind::Large).expect("memory"),
+                    ),
+                    Kv::F16 => Box::new(
+                        Ours::<f16>::new(model, &stored, 1, isa, PageKind::Large).expect("memory"),
+                    ),
                 };
                 group.bench_function(isa.to_string(), |b| b.iter(|| ours.run(0)));
             }

@@ -39,18 +39,26 @@ pub struct Ours<E: CacheElement> {
 }
 
 impl<E: CacheElement> Ours<E> {
-    /// Attention over `copies` caches with the same contents.
+    /// Attention over `copies` caches with the same contents, in pages of one kind.
     ///
     /// # Errors
     ///
     /// Memory that is not to be had.
-    pub fn new(model: Model, stored: &Stored, copies: usize, isa: Isa) -> Result<Self> {
+    pub fn new(
+        model: Model,
+        stored: &Stored,
+        copies: usize,
+        isa: Isa,
+        pages: PageKind,
+    ) -> Result<Self> {
         let shape = model.shape();
-        let caches = (0..copies).map(|_| stored.cache(shape, 0)).collect::<Result<_>>()?;
+        let fill = || (0..copies).map(|_| stored.cache(shape, 0)).collect::<Result<_>>();
+        let caches = crate::memory::with_pages(pages, fill)?;
+        let pages = pages.of_heap(2 * stored.keys.len() * size_of::<E>());
         let attention = shape.attention()?;
         let scratch = AttendScratch::new(&attention)?;
         let out = vec![f32::NAN; shape.q_dim()];
-        let name = format!("ck flash decode, {isa}, {}", PageKind::Base.name());
+        let name = format!("ck flash decode, {isa}, {}", pages.name());
         Ok(Self { name, isa, attention, caches, q: queries(model), scratch, out })
     }
 

@@ -106,7 +106,7 @@ impl<'a> Ours<'a> {
     /// The product of packed weights that may have pages of `kind`.
     #[must_use]
     pub fn packed(case: &Case, isa: Isa, copies: &'a [PackedMatrix], kind: PageKind) -> Self {
-        let name = format!("ck packed, {isa}, {}", kind.of_packed(case.bytes.len()).name());
+        let name = format!("ck packed, {isa}, {}", kind.of_heap(case.bytes.len()).name());
         Self::new(name, case, isa, copies.iter().map(Weights::from).collect())
     }
 

@@ -52,12 +52,9 @@ impl Packed {
     pub fn new(data: &LayerData, count: usize, pages: PageKind) -> Result<Self> {
         let layer = data.layer(&data.bytes)?;
         let pack = || (0..count).map(|_| Ok(layer.pack()?)).collect::<Result<_>>();
-        let layers = match pages {
-            PageKind::Base => crate::memory::with_base_pages(pack)?,
-            PageKind::Large => pack()?,
-        };
+        let layers = crate::memory::with_pages(pages, pack)?;
         let largest = data.parts.iter().map(|part| part.len).max().unwrap_or(0);
-        Ok(Self { layers, pages: pages.of_packed(largest) })
+        Ok(Self { layers, pages: pages.of_heap(largest) })
     }
 }
 
@@ -69,13 +66,20 @@ pub struct Caches<E: CacheElement> {
 }
 
 impl<E: CacheElement> Caches<E> {
-    /// `count` caches of elements that are called `kv`.
+    /// `count` caches of elements that are called `kv`, in pages of one kind.
     ///
     /// # Errors
     ///
     /// Memory that is not to be had.
-    pub fn new(model: Model, stored: &Stored, count: usize, kv: Kv) -> Result<Self> {
-        let caches = (0..count).map(|_| stored.cache(model.shape(), 1)).collect::<Result<_>>()?;
+    pub fn new(
+        model: Model,
+        stored: &Stored,
+        count: usize,
+        kv: Kv,
+        pages: PageKind,
+    ) -> Result<Self> {
+        let fill = || (0..count).map(|_| stored.cache(model.shape(), 1)).collect::<Result<_>>();
+        let caches = crate::memory::with_pages(pages, fill)?;
         Ok(Self { caches, rope: model.rope(stored.positions + 1)?, name: kv.name() })
     }
 }

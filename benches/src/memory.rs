@@ -3,7 +3,6 @@
 use crate::contender::{Agreement, Contender, Side};
 use ck_isa::Isa;
 use ck_threadpool::ThreadPool;
-use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -27,21 +26,54 @@ impl PageKind {
         }
     }
 
-    /// What packed weights of `bytes` bytes get where this kind is allowed: small ones never have large pages.
+    /// What memory of the heap gets where this kind is allowed: small pieces have no large pages, unless the heap
+    /// itself was told to have them.
     #[must_use]
-    pub fn of_packed(self, bytes: usize) -> Self {
-        if bytes < LARGE_PAGE { Self::Base } else { self }
+    pub fn of_heap(self, bytes: usize) -> Self {
+        if bytes < LARGE_PAGE && !heap_has_large_pages() { Self::Base } else { self }
+    }
+}
+
+/// What tells glibc to lay out its heap in large pages, also for what is small, instead of mapping it piece by piece.
+const HEAP: (&str, &str) =
+    ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432");
+
+/// Whether the heap was told to have large pages.
+fn heap_has_large_pages() -> bool {
+    std::env::var_os(HEAP.0).is_some_and(|value| value == HEAP.1)
+}
+
+/// Starts this program again with a heap in large pages, where the system has that: so that everything of a contender
+/// is in the same kind of pages. It returns in the program that has such a heap, or where there is none.
+pub fn restart_with_large_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if std::env::var_os(HEAP.0).is_none() {
+        use std::os::unix::process::CommandExt;
+        let Ok(program) = std::env::current_exe() else { return };
+        let mut command = std::process::Command::new(program);
+        let error = command.args(std::env::args_os().skip(1)).env(HEAP.0, HEAP.1).exec();
+        eprintln!("cannot start again with a heap in large pages: {error}");
+    }
+}
+
+/// Gives free memory of the heap back, so that what comes next gets pages of its own kind. It splits large pages that
+/// are free in part, so it is for moments when little else is there.
+pub fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it has no precondition, and touches only what is free.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
 /// Bytes of a large page, and the alignment of every buffer.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Zeroed bytes in pages of a chosen kind.
+/// Zeroed bytes in pages of a chosen kind, in a mapping of their own: no other memory has had these pages.
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    layout: Layout,
+    size: usize,
 }
 
 impl Buffer {
@@ -53,22 +85,82 @@ impl Buffer {
     #[must_use]
     pub fn new(len: usize, kind: PageKind) -> Self {
         let size = len.max(1).next_multiple_of(LARGE_PAGE);
-        let layout = Layout::from_size_align(size, LARGE_PAGE).expect("a size below isize::MAX");
-        // SAFETY: the layout's size is at least LARGE_PAGE, so it is not zero.
-        let start = NonNull::new(unsafe { alloc(layout) }).expect("memory for a benchmark");
-        #[cfg(target_os = "linux")]
-        {
-            let advice = match kind {
-                PageKind::Base => libc::MADV_NOHUGEPAGE,
-                PageKind::Large => libc::MADV_HUGEPAGE,
-            };
-            // SAFETY: the range is the allocation just made, and the advice changes how its pages are
-            // backed, never what they hold.
-            unsafe { libc::madvise(start.as_ptr().cast(), size, advice) };
-        }
-        // SAFETY: `start` was just allocated with `size` bytes, and nothing else knows it.
+        let start = system::map(size, kind).expect("memory for a benchmark");
+        // SAFETY: `start` was just mapped with `size` writable bytes, and nothing else knows it.
         unsafe { start.write_bytes(0, size) };
-        Self { start, len, layout }
+        Self { start, len, size }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{LARGE_PAGE, NonNull, PageKind};
+
+    /// Maps `size` bytes at a multiple of a large page.
+    pub(super) fn map(size: usize, kind: PageKind) -> Option<NonNull<u8>> {
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let whole = size + LARGE_PAGE;
+        // SAFETY: a new anonymous mapping, at an address of the system's choice, touches no other memory.
+        let mapped = unsafe { libc::mmap(std::ptr::null_mut(), whole, access, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return None;
+        }
+        let mapped = mapped.cast::<u8>();
+        let before = mapped.align_offset(LARGE_PAGE);
+        let start = mapped.wrapping_add(before);
+        if before > 0 {
+            // SAFETY: the part before `start` is of the mapping just made, and nobody knows it.
+            unsafe { libc::munmap(mapped.cast(), before) };
+        }
+        if before < LARGE_PAGE {
+            // SAFETY: the part after `start..start + size` is of the mapping just made, and nobody knows it.
+            unsafe { libc::munmap(start.wrapping_add(size).cast(), LARGE_PAGE - before) };
+        }
+        let advice = match kind {
+            PageKind::Base => libc::MADV_NOHUGEPAGE,
+            PageKind::Large => libc::MADV_HUGEPAGE,
+        };
+        // SAFETY: the range is what is left of the mapping; the advice changes how its pages are backed, never
+        // what they hold.
+        unsafe { libc::madvise(start.cast(), size, advice) };
+        NonNull::new(start)
+    }
+
+    /// Unmaps what `map` mapped.
+    ///
+    /// # Safety
+    ///
+    /// - `start` and `size` are those of one call of `map`, and nobody uses this memory again.
+    pub(super) unsafe fn unmap(start: NonNull<u8>, size: usize) {
+        // SAFETY: by this function's own conditions.
+        unsafe { libc::munmap(start.as_ptr().cast(), size) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{LARGE_PAGE, NonNull, PageKind};
+    use std::alloc::{Layout, alloc, dealloc};
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, LARGE_PAGE).expect("a size below isize::MAX")
+    }
+
+    /// Allocates `size` bytes, which are not zero, at a multiple of a large page.
+    pub(super) fn map(size: usize, _kind: PageKind) -> Option<NonNull<u8>> {
+        // SAFETY: the size is at least LARGE_PAGE, so it is not zero.
+        NonNull::new(unsafe { alloc(layout(size)) })
+    }
+
+    /// Frees what `map` allocated.
+    ///
+    /// # Safety
+    ///
+    /// - `start` and `size` are those of one call of `map`, and nobody uses this memory again.
+    pub(super) unsafe fn unmap(start: NonNull<u8>, size: usize) {
+        // SAFETY: by this function's own conditions, `map` got `start` from `alloc` with this layout.
+        unsafe { dealloc(start.as_ptr(), layout(size)) };
     }
 }
 
@@ -76,7 +168,7 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `new` allocated and wrote at least `len` bytes, which live as long as `self`.
+        // SAFETY: `new` mapped and wrote at least `len` bytes, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -90,14 +182,15 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: `new` got `start` from `alloc` with this very layout, and it is given back only here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        // SAFETY: `new` got `start` from `map` with this very size, and it is given back only here.
+        unsafe { system::unmap(self.start, self.size) };
     }
 }
 
-/// Runs `f` so that memory which it allocates and touches gets base pages, whatever it asks for.
-pub fn with_base_pages<R>(f: impl FnOnce() -> R) -> R {
-    large_pages_allowed(false);
+/// Runs `f` so that memory which it allocates and touches has pages of `kind`, whatever it asks for; large ones as far
+/// as the heap has them.
+pub fn with_pages<R>(kind: PageKind, f: impl FnOnce() -> R) -> R {
+    large_pages_allowed(kind == PageKind::Large);
     let result = f();
     large_pages_allowed(true);
     result
@@ -114,13 +207,16 @@ fn large_pages_allowed(allowed: bool) {
 #[cfg(not(target_os = "linux"))]
 fn large_pages_allowed(_allowed: bool) {}
 
-/// How many bytes of copies make data stream from memory: from 256 MiB to 1 GiB, a sixteenth of what is free.
+/// How many bytes of copies make data stream from memory: 256 MiB, or four times the last cache where that is more,
+/// but not more than 512 MiB.
+///
+/// A virtual machine may report the cache of its whole host. Other contenders' copies are read between two turns
+/// of one, so what was read last is long gone all the same.
 #[must_use]
 pub fn streamed_bytes() -> usize {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
-    (kib.unwrap_or(0) / 16 * 1024).clamp(256 << 20, 1 << 30)
+    let cache = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size");
+    let kib = cache.ok().and_then(|size| size.trim().strip_suffix('K')?.parse::<usize>().ok());
+    (4 * 1024 * kib.unwrap_or(0)).clamp(256 << 20, 512 << 20)
 }
 
 /// Copies of some bytes, one after the other, each at a cache line's start.

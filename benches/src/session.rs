@@ -3,7 +3,7 @@
 use crate::case::{Case, Heat};
 use crate::contender::Entry;
 use crate::measured::{Measured, Sampled};
-use crate::memory::{Copies, PageKind, streamed_bytes};
+use crate::memory::{Copies, PageKind};
 use crate::peaks::Peaks;
 use crate::state::{CpuTimes, Observer, State};
 use crate::timing::{Sampling, interleaved};
@@ -34,17 +34,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// A run of `cases` cases with `repeats` samples of each contender. From now on Ctrl-C ends it after the
-    /// sample at hand.
+    /// A run of `cases` cases with `repeats` samples of each contender, with so many bytes of data that stream from
+    /// memory. From now on Ctrl-C ends it after the sample at hand.
     ///
     /// # Errors
     ///
     /// Threads that are not to be had.
-    pub fn new(cases: usize, repeats: usize) -> Result<Self> {
+    pub fn new(cases: usize, repeats: usize, streamed: usize) -> Result<Self> {
         // A second handler would only say that there is one already.
         drop(ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)));
         let isa = Isa::detect();
-        let mut observer = Observer::new(isa, streamed_bytes())?;
+        let mut observer = Observer::new(isa, streamed)?;
         let (state, peaks) = (observer.observe(), Peaks::of(isa));
         let bar = match std::io::stderr().is_terminal() {
             true => ProgressBar::new(cases as u64).with_style(style()?),
@@ -195,7 +195,7 @@ mod tests {
 
     /// Runs a case of one contender, and returns what became of it, how often it ran and what was kept.
     fn run(right: usize) -> (Result<()>, usize, usize) {
-        let mut session = Session::new(1, 9).unwrap();
+        let mut session = Session::new(1, 9, 32 << 20).unwrap();
         let (heat, work) = (Heat::Hot, Work::default());
         let case =
             Case { kind: "test", subject: "a".to_owned(), context: None, heat, threads: 1, work };

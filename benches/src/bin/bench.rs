@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 use ck_bench::context::Kv;
-use ck_bench::memory::streamed_bytes;
+use ck_bench::memory::{restart_with_large_heap, streamed_bytes};
 use ck_bench::model::{MODELS, Model};
 use ck_bench::record::Record;
 use ck_bench::report;
@@ -108,6 +108,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
+    restart_with_large_heap();
     if let [old, new] = &args.compare[..] {
         print!("{}", report::compare(&Record::load(old)?, &Record::load(new)?));
         return Ok(ExitCode::SUCCESS);
@@ -121,11 +122,11 @@ fn run(args: &Args) -> Result<ExitCode> {
     if plan.cases() == 0 {
         bail!("no case has all of the words {:?} in its name; --list shows the names", args.filter);
     }
-    let mut session = Session::new(plan.cases(), usize::from(args.repeats))?;
+    let mut session = Session::new(plan.cases(), usize::from(args.repeats), streamed_bytes())?;
     let mut record = Record::new();
     record.machine.state = Some(session.state);
     record.machine.peaks = Some(session.peaks);
-    record.machine.streamed_bytes = Some(streamed_bytes());
+    record.machine.streamed_bytes = Some(session.streamed());
     println!("{}", record.machine);
     let result = plan.run(&options, &mut session);
     session.finish();

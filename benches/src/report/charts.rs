@@ -65,7 +65,7 @@ fn shown(one: &Measured) -> [Option<&Sampled>; 3] {
 
 const SHOWN: [&str; 3] = ["ck", "ck unfused", "best peer"];
 
-/// Bars of the median with a line from the best to the worst sample, in units of our own median.
+/// Bars of the median with a line from the 10th to the 90th percentile, in units of our own median.
 fn bars(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<()> {
     let relative = |one: &Measured, of: &Sampled| {
         let unit = one.primary().median();
@@ -100,7 +100,7 @@ fn bars(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<()> {
             let bar = [(left, 0.0), (left + 0.24, summary.median)];
             chart.draw_series([Rectangle::new(bar, COLORS[place].filled())])?;
             let middle = left + 0.12;
-            let whisker = [(middle, summary.min), (middle, summary.max.min(most))];
+            let whisker = [(middle, summary.p10), (middle, summary.p90)];
             chart.draw_series([PathElement::new(whisker, BLACK)])?;
         }
         let turned = ("sans-serif", 12).into_font().transform(FontTransform::Rotate90);
@@ -168,7 +168,10 @@ fn roofline(area: &Area<'_>, all: &[Measured], peaks: &Peaks, state: &State) -> 
     };
     let (f32_roof, int_roof) = (2.0 * peaks.f32_macs_per_ns, 2.0 * peaks.int_macs_per_ns);
     let mut chart = ChartBuilder::on(area)
-        .caption("Roofline of one thread, and what all cases reached", ("sans-serif", 18))
+        .caption(
+            "Roofline of one thread, and what all cases reached (hot: rings, streaming: discs)",
+            ("sans-serif", 18),
+        )
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(70)

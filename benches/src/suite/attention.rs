@@ -6,9 +6,7 @@ use crate::case::Heat;
 use crate::contender::{Entry, Expected};
 use crate::context::{Kv, Stored};
 use crate::layer::cache_bytes;
-#[cfg(feature = "peer-ggml")]
-use crate::memory::PageKind;
-use crate::memory::ReadLoop;
+use crate::memory::{PageKind, ReadLoop};
 use crate::model::Model;
 use crate::session::Session;
 use anyhow::Result;
@@ -48,12 +46,15 @@ fn run_one<E: CacheElement>(
         Heat::Hot => 1,
         Heat::Streaming => (session.streamed() / 2).div_ceil(bytes as usize),
     };
-    let answer = Ours::<E>::new(model, &stored, 1, Isa::Scalar)?.into_answer();
+    let answer = Ours::<E>::new(model, &stored, 1, Isa::Scalar, PageKind::Large)?.into_answer();
     let expected = Rc::new(Expected::from(answer));
     let read = session.to_read(heat, bytes as usize);
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for isa in &options.levels {
-        entries.push(Entry::new(Ours::<E>::new(model, &stored, copies, *isa)?, &expected));
+        for pages in options.pages() {
+            let ours = Ours::<E>::new(model, &stored, copies, *isa, *pages)?;
+            entries.push(Entry::new(ours, &expected));
+        }
     }
     let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()));
     entries.extend(loops.map(|read| Entry::new(read, &expected)));
@@ -62,9 +63,8 @@ fn run_one<E: CacheElement>(
         use crate::peers::ggml::{Attention, Caches, Mode};
         for mode in Mode::ALL.into_iter().filter(|mode| mode.kv == kv) {
             let of = (mode, model.shape());
-            // Ours are in base pages too; large ones are what else ggml could have.
-            for kind in [PageKind::Base, PageKind::Large] {
-                let caches = Caches::new(of, positions, &stored, copies, kind);
+            for pages in options.pages() {
+                let caches = Caches::new(of, positions, &stored, copies, *pages);
                 entries.push(Entry::new(Attention::new(model, mode, caches), &expected));
             }
         }

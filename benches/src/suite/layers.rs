@@ -5,7 +5,7 @@ use crate::case::Heat;
 use crate::contender::{Entry, Expected};
 use crate::context::{Kv, Stored};
 use crate::layer::{Caches, Ours, Packed, case, expected};
-use crate::memory::{Copies, PageKind, ReadLoop};
+use crate::memory::{Copies, ReadLoop};
 use crate::model::{LayerData, Model};
 use crate::session::Session;
 use anyhow::Result;
@@ -24,7 +24,7 @@ const CACHES: usize = 256 << 20;
 /// The weights of a model's layer, in all forms that take part.
 struct Sets {
     data: LayerData,
-    /// Ours: as the library packs them, and where that takes large pages, in base pages too.
+    /// Ours, one for every kind of pages.
     packed: Vec<Packed>,
     /// As a file has them, for peers.
     #[cfg_attr(not(feature = "peer-ggml"), allow(dead_code, reason = "only peers read it"))]
@@ -35,15 +35,13 @@ struct Sets {
 impl Sets {
     fn new(options: &Options, model: Model, copies: usize) -> Result<Self> {
         let data = LayerData::new(model)?;
-        let mut packed = vec![Packed::new(&data, copies, PageKind::Large)?];
-        if packed[0].pages == PageKind::Large && options.extent == Extent::Full {
-            packed.push(Packed::new(&data, copies, PageKind::Base)?);
-        }
+        let pages = options.pages().iter();
+        let packed =
+            pages.map(|pages| Packed::new(&data, copies, *pages)).collect::<Result<_>>()?;
         let mut files = Vec::new();
         if options.ggml {
-            files = [PageKind::Base, PageKind::Large]
-                .map(|kind| Copies::new(&data.bytes, copies, kind))
-                .into();
+            let pages = options.pages().iter();
+            files = pages.map(|pages| Copies::new(&data.bytes, copies, *pages)).collect();
         }
         Ok(Self { data, packed, files, copies })
     }
@@ -86,8 +84,8 @@ fn run_one(
     let stored = Stored::new(model.shape(), positions - 1);
     let kinds = options.kv_or_default();
     let [f32_caches, f16_caches] = [Kv::F32, Kv::F16].map(|kv| kinds.contains(&kv));
-    let f32_caches = f32_caches.then(|| caches::<f32>(model, &stored, sets.copies, Kv::F32));
-    let f16_caches = f16_caches.then(|| caches::<f16>(model, &stored, sets.copies, Kv::F16));
+    let f32_caches = f32_caches.then(|| caches::<f32>(options, sets, &stored, Kv::F32));
+    let f16_caches = f16_caches.then(|| caches::<f16>(options, sets, &stored, Kv::F16));
     let (f32_caches, f16_caches) = (f32_caches.transpose()?, f16_caches.transpose()?);
     let right = Rc::new(expected::<f32>(&sets.data, &stored)?);
     let read = session.to_read(heat, case.work.bytes as usize);
@@ -108,13 +106,22 @@ fn run_one(
     session.measure(case, entries, sets.copies)
 }
 
+/// Caches of one type, a set for every kind of pages.
+type Sides<E> = Vec<RefCell<Caches<E>>>;
+
 fn caches<E: CacheElement>(
-    model: Model,
+    options: &Options,
+    sets: &Sets,
     stored: &Stored,
-    copies: usize,
     kv: Kv,
-) -> Result<RefCell<Caches<E>>> {
-    Ok(RefCell::new(Caches::new(model, stored, cache_copies(model, stored, copies, kv), kv)?))
+) -> Result<Sides<E>> {
+    let model = sets.data.model;
+    let count = cache_copies(model, stored, sets.copies, kv);
+    let caches = options
+        .pages()
+        .iter()
+        .map(|pages| Ok(RefCell::new(Caches::new(model, stored, count, kv, *pages)?)));
+    caches.collect()
 }
 
 /// How many caches there are for so many copies of the weights.
@@ -127,21 +134,22 @@ fn cache_copies(model: Model, stored: &Stored, copies: usize, kv: Kv) -> usize {
 fn ours<'a, E: CacheElement>(
     options: &Options,
     sets: &'a Sets,
-    caches: &'a RefCell<Caches<E>>,
+    caches: &'a Sides<E>,
     expected: &Rc<Expected>,
     (heat, pool): (Heat, &'a ThreadPool),
 ) -> Result<Vec<Entry<'a>>> {
     let mut entries = Vec::new();
-    let mut add = |packed, isa, strategy| -> Result<()> {
+    let mut add = |index: usize, isa, strategy| -> Result<()> {
+        let (packed, caches) = (&sets.packed[index], &caches[index]);
         let ours = Ours::new(&sets.data, packed, caches, (isa, strategy), pool)?;
         entries.push(Entry::new(ours, expected));
         Ok(())
     };
     let strategies = strategies(options, pool.threads());
-    for (index, packed) in sets.packed.iter().enumerate() {
+    for index in 0..sets.packed.len() {
         // In base pages only what this project stands for.
         for strategy in strategies.iter().take(if index == 0 { usize::MAX } else { 1 }) {
-            add(packed, options.level(), *strategy)?;
+            add(index, options.level(), *strategy)?;
         }
     }
     if pool.threads() == 1 && heat == Heat::Hot {
@@ -153,7 +161,7 @@ fn ours<'a, E: CacheElement>(
             _ => options.levels.iter().skip(1).copied().collect(),
         };
         for isa in others {
-            add(&sets.packed[0], isa, strategies[0])?;
+            add(0, isa, strategies[0])?;
         }
     }
     Ok(entries)

@@ -6,6 +6,7 @@ mod products;
 
 use crate::case::{Case, Heat};
 use crate::context::Kv;
+use crate::memory::PageKind;
 use crate::model::Model;
 use crate::session::Session;
 use crate::{attention as attention_case, layer};
@@ -74,6 +75,14 @@ impl Options {
 
     fn heats(&self) -> &[Heat] {
         if self.extent == Extent::Quick { &[Heat::Hot] } else { &Heat::ALL }
+    }
+
+    /// The kinds of pages of every contender's data.
+    fn pages(&self) -> &[PageKind] {
+        match self.extent {
+            Extent::Full => &[PageKind::Large, PageKind::Base],
+            _ => &[PageKind::Large],
+        }
     }
 
     /// The level that this project stands for.
@@ -199,6 +208,7 @@ impl Plan {
             if session.interrupted() {
                 break;
             }
+            crate::memory::trim_heap();
             match group {
                 Group::Quantize(len) => products::quantize(options, session, *len)?,
                 Group::Gemv(format, size, heat) => {

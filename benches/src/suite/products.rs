@@ -1,6 +1,6 @@
 //! Products of quantized matrices with vectors, and the quantization of these: one thread.
 
-use super::{Extent, Options};
+use super::Options;
 use crate::case::{Case, Heat};
 use crate::contender::{Contender, Entry, Expected};
 use crate::gemv;
@@ -54,10 +54,7 @@ pub(super) fn gemv(
     let case = gemv::Case::new(format, size, size);
     let streaming = heat == Heat::Streaming;
     let count = case.copies(streaming);
-    let kinds: &[PageKind] = match options.extent {
-        Extent::Full => &[PageKind::Large, PageKind::Base],
-        _ => &[PageKind::Large],
-    };
+    let kinds = options.pages();
     let rows: Vec<Copies> =
         kinds.iter().map(|kind| Copies::new(&case.bytes, count, *kind)).collect();
     let packed = kinds.iter().map(|kind| pack(&case, count, *kind)).collect::<Result<Vec<_>>>()?;
@@ -89,8 +86,5 @@ pub(super) fn gemv(
 
 fn pack(case: &gemv::Case, count: usize, kind: PageKind) -> Result<Vec<PackedMatrix>> {
     let pack = || (0..count).map(|_| Ok(PackedMatrix::pack(case.matrix(&case.bytes))?)).collect();
-    match kind {
-        PageKind::Base => crate::memory::with_base_pages(pack),
-        PageKind::Large => pack(),
-    }
+    crate::memory::with_pages(kind, pack)
 }

@@ -13,6 +13,7 @@ pub struct Attention {
     caches: Caches,
     mask: Vec<u8>,
     queries: Vec<f32>,
+    agreement: Agreement,
     graph: Graph,
 }
 
@@ -29,7 +30,9 @@ impl Attention {
         let out = layout.attend(&mut b, q, tensors);
         let graph = b.build(&[out], &Rc::new(Threads::new(1)));
         let name = format!("ggml {mode}, {}, {}", level(), caches.kind().name());
-        Self { name, mask: layout.mask(), queries: queries(model), caches, graph }
+        let agreement = mode.agreement(layout.positions());
+        let (mask, queries) = (layout.mask(), queries(model));
+        Self { name, mask, queries, agreement, caches, graph }
     }
 }
 
@@ -53,6 +56,6 @@ impl Contender for Attention {
     }
 
     fn agreement(&self) -> Agreement {
-        Agreement::Within(1e-2)
+        self.agreement
     }
 }

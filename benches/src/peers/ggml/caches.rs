@@ -40,6 +40,10 @@ impl Layout {
         (self.padded * self.shape.kv_dim() * self.mode.kv.bytes()).next_multiple_of(64)
     }
 
+    pub(super) fn positions(self) -> usize {
+        self.positions
+    }
+
     fn kind(self) -> Kind {
         match self.mode.kv {
             Kv::F32 => Kind::F32,

@@ -17,6 +17,7 @@ pub struct Layer<'a> {
     caches: Caches,
     mask: Vec<u8>,
     position: [i32; 1],
+    agreement: Agreement,
     graph: Graph,
 }
 
@@ -39,7 +40,8 @@ impl<'a> Layer<'a> {
         let mask = caches.layout().mask();
         let position = [i32::try_from(positions - 1).expect("a small number")];
         let graph = build(data, &caches, threads);
-        Self { name, data, copies, caches, mask, position, graph }
+        let agreement = mode.agreement(positions);
+        Self { name, data, copies, caches, mask, position, agreement, graph }
     }
 }
 
@@ -130,8 +132,6 @@ impl Contender for Layer<'_> {
     }
 
     fn agreement(&self) -> Agreement {
-        // Its attention works in f16 where the cache is f16, so that some of the activations that go into the O
-        // projection are rounded to the next of their 255 steps: docs/benchmarking.md has the reckoning.
-        Agreement::Within(1e-2)
+        self.agreement
     }
 }

@@ -6,6 +6,7 @@ mod graph;
 mod kernels;
 mod layer;
 
+use crate::contender::Agreement;
 use crate::context::Kv;
 pub use attention::Attention;
 pub use caches::Caches;
@@ -49,6 +50,15 @@ impl Mode {
         Self { flash: true, kv: Kv::F32 },
         Self { flash: false, kv: Kv::F32 },
     ];
+
+    /// How far an answer over so many positions may be off, as a part of the largest: docs/benchmarking.md has
+    /// the reckoning. Flash attention on an f16 cache adds its values up in f16, and that error grows with the
+    /// square root of the positions.
+    fn agreement(self, positions: usize) -> Agreement {
+        let sums_in_f16 = self.flash && self.kv == Kv::F16;
+        let growth = (positions as f32 / 1024.0).sqrt().max(1.0);
+        Agreement::Within(if sums_in_f16 { 2e-2 * growth } else { 1e-2 })
+    }
 }
 
 impl std::fmt::Display for Mode {
