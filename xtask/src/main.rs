@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod check;
 mod deep;
+mod draw;
 mod parity;
 mod tidy;
 
@@ -28,6 +29,8 @@ enum Command {
     Parity(parity::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
+    /// The pictures of the documentation, written to docs/images or compared with what is there.
+    Draw(draw::Args),
     /// The checks that take minutes or special tools: models, sanitizers, stress.
     Deep(deep::Args),
 }
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
         Command::Tidy => tidy::run(&cargo::workspace_root()),
+        Command::Draw(args) => draw::run(&args),
         Command::Deep(args) => deep::run(&args),
     };
     match result {
