@@ -68,11 +68,10 @@ pub fn rmsnorm(exact: &RmsNorm, gamma_row: &[f64], eps: f32) -> Vec<f64> {
 
 /// The bounds of a rotated head, given the head before the rotation and how far each of its elements may be off.
 ///
-/// A result is `a cos - b sin` (or `a sin + b cos`): table entry, product and sum round, `gamma(3)` of each
-/// term's magnitude, whether or not the multiplication is fused. The angle is computed in `f64` by both sides; the
-/// rounded exponent, times the logarithm of the base, and one power function each make it wrong by at most
-/// `angle * (4 + ln(base)) * 2^-51`, which moves the result by that times `|a| + |b|`. Errors of the input pass
-/// through the rotation. Elements beyond the rotary width keep their own error.
+/// A result is `a cos - b sin` (or `a sin + b cos`), cosine and sine times the magnitude: table entry, product and sum
+/// round, `gamma(3)` of each term's magnitude, whether or not the multiplication is fused. The angle is computed in
+/// `f64` by both sides; what [`Rope::angle_error`] says of it moves the result by that times `|a| + |b|`. Errors
+/// of the input pass through the rotation. Elements beyond the rotary width keep their own error.
 ///
 /// # Panics
 ///
@@ -84,8 +83,9 @@ pub fn rope(rope: &Rope, position: usize, head: &[f64], input_error: &[f64]) -> 
     for pair in 0..rope.width / 2 {
         let (first, second) = rope.elements(pair);
         let angle = rope.angle(position, pair);
-        let (sin, cos) = (angle.sin().abs(), angle.cos().abs());
-        let angle_error = angle * (4.0 + rope.base.ln().abs()) * 2.0 * f64::EPSILON;
+        let magnitude = rope.magnitude();
+        let (sin, cos) = (angle.sin().abs() * magnitude, angle.cos().abs() * magnitude);
+        let angle_error = rope.angle_error(position, pair) * magnitude;
         let (a, b) = (head[first].abs(), head[second].abs());
         let (a_error, b_error) = (input_error[first], input_error[second]);
         let common = angle_error * (a + b) + 3.0 * UNDERFLOW;

@@ -138,7 +138,7 @@ fn rope_is_within_the_bound_and_faults_are_not() {
     let mut rng = Rng::new(4);
     for pairing in Pairing::ALL {
         for (head_dim, width, base) in [(64, 64, 1e4), (80, 32, 1e6), (128, 128, 5e5)] {
-            let rope = Rope { pairing, width, base };
+            let rope = Rope::new(pairing, width, base);
             for position in [0, 1, 2, 63, 840, 4095, 131_071] {
                 for values in [Values::Normal, Values::HugeActivations, Values::Subnormal] {
                     let head = values.row(&mut rng, head_dim);
@@ -159,7 +159,7 @@ fn rope_is_within_the_bound_and_faults_are_not() {
 
 #[test]
 fn rope_lets_errors_of_its_input_through() {
-    let rope = Rope { pairing: Pairing::SplitHalf, width: 64, base: 1e4 };
+    let rope = Rope::new(Pairing::SplitHalf, 64, 1e4);
     let mut rng = Rng::new(5);
     let head = Values::Normal.row(&mut rng, 64);
     let error = 1e-3;

@@ -84,7 +84,7 @@ fn decoding_is_the_composition_of_the_operations_for_every_head_dimension() {
         for pairing in Pairing::ALL {
             let shape = Shape { embed_dim: 64, n_heads: 8, n_kv_heads: 4, head_dim };
             for width in [0, head_dim / 2, head_dim] {
-                check::<f32>(&Sample::new(2, shape, Rope { pairing, width, base: 1e6 }), 3);
+                check::<f32>(&Sample::new(2, shape, Rope::new(pairing, width, 1e6)), 3);
             }
         }
     }

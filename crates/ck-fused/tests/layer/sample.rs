@@ -12,7 +12,7 @@ use ck_testing::oracle::{self, Rope, Shape};
 pub(crate) const SHAPE: Shape = Shape { embed_dim: 96, n_heads: 4, n_kv_heads: 2, head_dim: 32 };
 
 /// A rotation of the whole head of [`SHAPE`].
-pub(crate) const ROPE: Rope = Rope { pairing: oracle::Pairing::SplitHalf, width: 32, base: 1e4 };
+pub(crate) const ROPE: Rope = Rope::new(oracle::Pairing::SplitHalf, 32, 1e4);
 
 /// No rotation at all: a rotary width of 0.
 pub(crate) const NO_ROPE: Rope = Rope { width: 0, ..ROPE };

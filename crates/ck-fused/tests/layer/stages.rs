@@ -186,7 +186,7 @@ fn every_head_dimension_at_the_borders_of_chunks() {
     for head_dim in sizes::HEAD_DIMS {
         for &positions in all_or_few(&ALL[..], &[1, 17, CHUNK + 1]) {
             for pairing in Pairing::ALL {
-                let rope = Rope { pairing, width: head_dim, base: 1e6 };
+                let rope = Rope::new(pairing, head_dim, 1e6);
                 let sample = Sample::new(1, shape_of(head_dim), rope);
                 let context = format!("head dim {head_dim}, {positions} positions, {pairing:?}");
                 failures.add(context, check(&sample, 2, positions));
@@ -204,7 +204,7 @@ fn every_combination_of_formats_and_biases() {
             let [q, k, v, o] = [1, 2, 4, 8].map(|bit| set & bit != 0);
             let biases = Biases { q, k, v, o };
             let weights = random_layer(3, shape_of(64), formats, biases);
-            let rope = Rope { pairing: Pairing::Interleaved, width: 64, base: 1e4 };
+            let rope = Rope::new(Pairing::Interleaved, 64, 1e4);
             let sample = Sample { weights, rope };
             failures.add(format!("{formats:?} {biases:?}"), check(&sample, 4, 5));
         }
@@ -217,7 +217,7 @@ fn partial_rotations_and_none() {
     let mut failures = Failures::default();
     for pairing in Pairing::ALL {
         for width in [0, 2, 4, 34, 48, 94, 96] {
-            let rope = Rope { pairing, width, base: 1e4 };
+            let rope = Rope::new(pairing, width, 1e4);
             let sample = Sample::new(5, shape_of(96), rope);
             for positions in [1, 2, all_or_few(841, 300)] {
                 let context = format!("{pairing:?} of {width} at {positions}");
@@ -305,7 +305,7 @@ proptest! {
         let [q, k, v, o] = [1, 2, 4, 8].map(|bit| biases & bit != 0);
         let weights = random_layer(seed, shape, Formats::all()[formats], Biases { q, k, v, o });
         let pairing = Pairing::ALL[usize::from(interleaved)];
-        let rope = Rope { pairing, width: 2 * rotated.min(half_dim), base: 1e4 };
+        let rope = Rope::new(pairing, 2 * rotated.min(half_dim), 1e4);
         prop_assert_eq!(check(&Sample { weights, rope }, seed ^ 1, positions), Ok(()));
     }
 }
