@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
+use crate::settings::Architecture;
 use crate::tensor::Tensor;
 use crate::tensor_type::TensorType;
 use ck_fused::{LayerShape, LayerWeights, Norm, Projection};
@@ -35,6 +36,30 @@ pub(crate) fn read<'a>(
         o: projection(file, layer, "output", ([q_dim, embed_dim], outward))?,
     })
 }
+
+/// Reads the norm of what the block computes, of an architecture that has one.
+pub(crate) fn post_norm(
+    file: &GgufFile<'_>,
+    architecture: Architecture,
+    layer: usize,
+    (embed_dim, eps): (usize, f32),
+) -> Result<Option<Norm<'static>>, Error> {
+    let name = format!("blk.{layer}.{POST_NORM}");
+    if architecture.has_post_norm() {
+        let gamma = vector(&file.tensor(&name)?, embed_dim, "the embedding length")?;
+        return Ok(Some(Norm::new(gamma, eps)));
+    }
+    match file.find(&name) {
+        Some(_) => {
+            let feature = "a norm of what the block computes, in an architecture without one";
+            Err(Error::UnsupportedFeature { place: Place::Tensor(name), feature })
+        }
+        None => Ok(None),
+    }
+}
+
+/// What follows the number of the layer in the name of the norm of what the block computes.
+const POST_NORM: &str = "post_attention_norm.weight";
 
 /// The name of the bias of projection `short`.
 fn bias_name(layer: usize, short: &str) -> String {
@@ -75,7 +100,7 @@ fn matrix<'a>(tensor: &Tensor<'a>) -> Result<Matrix<'a>, Error> {
 /// A vector of `len` finite F32 elements.
 ///
 /// F16 is refused here: ggml keeps norm weights and biases in F32.
-fn vector(tensor: &Tensor<'_>, len: usize, why: &str) -> Result<Vec<f32>, Error> {
+pub(crate) fn vector(tensor: &Tensor<'_>, len: usize, why: &str) -> Result<Vec<f32>, Error> {
     tensor.expect_dims(&[len], why)?;
     let elements = tensor.f32_elements()?;
     match elements.iter().enumerate().find(|(_, value)| !value.is_finite()) {

@@ -85,6 +85,10 @@ impl LayerFile {
         ];
         let mut file = Self { metadata, tensors: Vec::new() };
         file.add_layer(0, sizes);
+        if architecture == "gemma2" {
+            file.metadata.push((key("block_count"), Value::U32(26)));
+            file.add_f32("blk.0.post_attention_norm.weight", &vec![1.5; embed]);
+        }
         file
     }
 
