@@ -53,10 +53,10 @@ impl fmt::Display for Warning {
 }
 
 impl<'a> AttentionLayer<'a> {
-    /// Reads the attention block of layer `layer` of a `llama`, `qwen2` or `gemma2` file.
+    /// Reads the attention block of layer `layer` of a `llama`, `qwen2`, `qwen3`, `gemma2` or `gemma3` file.
     ///
     /// The embedding and output tensors are not needed. What the file asks for beyond what the layer does (longrope,
-    /// per-head norms, a window of unknown layers, any further `attn` tensor) is an error, since leaving it out
+    /// a window of unknown layers, any further `attn` tensor) is an error, since leaving it out
     /// would give wrong numbers.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<'a> AttentionLayer<'a> {
         let attention = attention::read(&settings, (layer, window), &shape)?;
         let norm = (shape.embed_dim(), norm_eps);
         let post_norm = weights::post_norm(file, settings.architecture, layer, norm)?;
-        let weights = weights::read(file, layer, &shape, norm_eps)?;
+        let weights = weights::read(file, layer, (&shape, settings.architecture), norm_eps)?;
         let decode_layer = DecodeLayer::new(shape, weights);
         let decode_layer = decode_layer.and_then(|layer| layer.with_attention(attention));
         let layer = decode_layer.map_err(|source| Error::Layer { layer, source })?;

@@ -3,7 +3,7 @@
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
 use crate::layer::Warning;
-use crate::settings::Settings;
+use crate::settings::{Settings, Windows};
 use crate::weights;
 use ck_ops::{RopeConfig, RopeScaling, Yarn};
 
@@ -44,10 +44,14 @@ pub(crate) fn read(
         let expected = format!("an even number from 2 to the head dimension, {head_dim}");
         return Err(settings.bad(WIDTH, &expected));
     }
-    let mut config = RopeConfig::new(head_dim, base(settings, has_window, warnings)?)
+    let windows = settings.architecture.windows().filter(|_| has_window);
+    let mut config = RopeConfig::new(head_dim, base(settings, windows, warnings)?)
         .with_rot_dim(rot_dim)
-        .with_pairing(settings.architecture.pairing())
-        .with_scaling(scaling(settings)?);
+        .with_pairing(settings.architecture.pairing());
+    let scaling = scaling(settings)?;
+    if windows.is_none_or(|windows| windows.plain_base.is_none()) {
+        config = config.with_scaling(scaling);
+    }
     match settings.get::<f64>(MAGNITUDE)? {
         Some(factor) if factor.is_finite() && factor > 0.0 => {
             config = config.with_attn_factor(factor);
@@ -64,11 +68,17 @@ pub(crate) fn read(
 
 fn base(
     settings: &Settings<'_, '_>,
-    has_window: bool,
+    windows: Option<Windows>,
     warnings: &mut Vec<Warning>,
 ) -> Result<f64, Error> {
-    let of_windows = has_window && settings.get::<f64>(WINDOW_BASE)?.is_some();
-    let key = if of_windows { WINDOW_BASE } else { BASE };
+    let mut key = BASE;
+    if let Some(windows) = windows {
+        match (settings.get::<f64>(WINDOW_BASE)?, windows.plain_base) {
+            (Some(_), _) => key = WINDOW_BASE,
+            (None, Some(base)) => return Ok(base),
+            (None, None) => {}
+        }
+    }
     match settings.get::<f64>(key)? {
         Some(base) if base.is_finite() && base > 0.0 => Ok(base),
         Some(_) => Err(settings.bad(key, "a finite number above 0")),

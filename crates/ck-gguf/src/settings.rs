@@ -10,18 +10,22 @@ use ck_ops::Pairing;
 pub(crate) enum Architecture {
     Llama,
     Qwen2,
+    Qwen3,
     Gemma2,
+    Gemma3,
 }
 
 impl Architecture {
-    const ALL: [Self; 3] = [Self::Llama, Self::Qwen2, Self::Gemma2];
+    const ALL: [Self; 5] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gemma2, Self::Gemma3];
 
     /// The value of `general.architecture`, with which the keys begin.
     const fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
             Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
             Self::Gemma2 => "gemma2",
+            Self::Gemma3 => "gemma3",
         }
     }
 
@@ -34,20 +38,30 @@ impl Architecture {
     pub(crate) const fn pairing(self) -> Pairing {
         match self {
             Self::Llama => Pairing::Interleaved,
-            Self::Qwen2 | Self::Gemma2 => Pairing::SplitHalf,
+            Self::Qwen2 | Self::Qwen3 | Self::Gemma2 | Self::Gemma3 => Pairing::SplitHalf,
         }
     }
 
     /// Whether what the block computes is normalized before it is added to the hidden state.
     pub(crate) const fn has_post_norm(self) -> bool {
-        matches!(self, Self::Gemma2)
+        matches!(self, Self::Gemma2 | Self::Gemma3)
+    }
+
+    /// Whether every query head and key head is normalized before its rotation.
+    pub(crate) const fn has_head_norms(self) -> bool {
+        matches!(self, Self::Qwen3 | Self::Gemma3)
     }
 
     /// What is known of models of which some layers attend to a window only.
     pub(crate) const fn windows(self) -> Option<Windows> {
         match self {
-            Self::Llama | Self::Qwen2 => None,
-            Self::Gemma2 => Some(Windows { period: 2, len: 4096, whole_model: 46 }),
+            Self::Llama | Self::Qwen2 | Self::Qwen3 => None,
+            Self::Gemma2 => {
+                Some(Windows { period: 2, len: 4096, plain_base: None, whole_model: 46 })
+            }
+            Self::Gemma3 => {
+                Some(Windows { period: 6, len: 0, plain_base: Some(1e4), whole_model: 62 })
+            }
         }
     }
 }
@@ -59,6 +73,8 @@ pub(crate) struct Windows {
     pub(crate) period: usize,
     /// The length of the window where the file does not say, 0 for none.
     pub(crate) len: usize,
+    /// The base of the rotation of layers with a window, which is not scaled; none where they rotate as the others.
+    pub(crate) plain_base: Option<f64>,
     /// The number of layers of the one model whose scores are scaled by the embedding length per head instead of the head
     /// dimension. llama.cpp knows it by that number too; files do not say.
     pub(crate) whole_model: usize,

@@ -66,6 +66,42 @@ pub fn rmsnorm(exact: &RmsNorm, gamma_row: &[f64], eps: f32) -> Vec<f64> {
     exact.values.iter().zip(gamma_row).map(bound).collect()
 }
 
+/// The bounds of an RMSNorm row whose input may be off by `input_error`, element by element.
+///
+/// With `R = sqrt(mean(x^2) + eps)`, which is the length of a vector of the elements over `sqrt(n)` and `sqrt(eps)`, an input that
+/// is off moves R by at most `r = sqrt(mean(error^2))`. So `x / R` is off by at most `(error + |x| r / R) / (R - r)`.
+/// What [`rmsnorm`] says of the roundings applies to the row that is off. Infinite where r is not below R.
+///
+/// # Panics
+///
+/// If the lengths differ.
+#[must_use]
+pub fn rmsnorm_of_errors(
+    exact: &RmsNorm,
+    input: &[f64],
+    input_error: &[f64],
+    gamma_row: &[f64],
+    eps: f32,
+) -> Vec<f64> {
+    assert_eq!(input.len(), input_error.len(), "one error per element");
+    let root = (exact.mean_square + f64::from(eps)).sqrt();
+    let squares: f64 = input_error.iter().map(|error| error * error).sum();
+    let off = (squares / input.len() as f64).sqrt();
+    if off >= root {
+        return vec![f64::INFINITY; input.len()];
+    }
+    let moved: Vec<f64> = input
+        .iter()
+        .zip(input_error)
+        .zip(gamma_row)
+        .map(|((x, error), gamma)| gamma.abs() * (error + x.abs() * off / root) / (root - off))
+        .collect();
+    let values = exact.values.iter().zip(&moved).map(|(y, moved)| y.abs() + moved).collect();
+    let mean_square = (root - off).powi(2) - f64::from(eps);
+    let rounded = rmsnorm(&RmsNorm { values, mean_square }, gamma_row, eps);
+    moved.iter().zip(rounded).map(|(moved, rounded)| moved + rounded).collect()
+}
+
 /// The bounds of a rotated head, given the head before the rotation and how far each of its elements may be off.
 ///
 /// A result is `a cos - b sin` (or `a sin + b cos`), cosine and sine times the magnitude: table entry, product and sum

@@ -120,6 +120,37 @@ fn rmsnorm_of_rows_whose_mean_square_is_subnormal_is_within_the_bound() {
     }
 }
 
+#[test]
+fn rmsnorm_lets_errors_of_its_input_through() {
+    let mut rng = Rng::new(10);
+    for (n, eps, error) in [(1, 1e-6, 1e-3), (32, 0.0, 1e-3), (64, 1e-5, 1e-6), (128, 1.0, 1e-2)] {
+        let input = Values::Normal.row(&mut rng, n);
+        let gamma = Values::Normal.row(&mut rng, n);
+        let (wide, wide_gamma) = (widen(&input), widen(&gamma));
+        let exact = rmsnorm(&wide, &wide_gamma, eps).expect("finite");
+        let errors = vec![f64::from(error); n];
+        let limits = bounds::rmsnorm_of_errors(&exact, &wide, &errors, &wide_gamma, eps);
+        for all_one_way in [false, true] {
+            let mut moved = |x: &f32| {
+                let sign = if all_one_way { x.signum() } else { rng.sign() };
+                x + 0.99 * error * sign
+            };
+            let moved: Vec<f32> = input.iter().map(&mut moved).collect();
+            let got = rmsnorm_in_f32(&moved, &gamma, eps, n);
+            assert_within(&format!("{n}, {error}"), &got, &exact.values, &limits);
+        }
+        // Not much more than the error of one element and that of the whole length.
+        let root = (exact.mean_square + f64::from(eps)).sqrt();
+        for ((limit, gamma), x) in limits.iter().zip(&wide_gamma).zip(&wide) {
+            let most = gamma.abs() * f64::from(error) / root * (1.0 + x.abs() / root);
+            assert!(*limit < 1.1 * most + 1e-5 * (1.0 + x.abs()), "{n}: {limit} {most}");
+        }
+    }
+    let exact = rmsnorm(&[1.0, -1.0], &[1.0; 2], 0.0).expect("finite");
+    let limits = bounds::rmsnorm_of_errors(&exact, &[1.0, -1.0], &[1.0; 2], &[1.0; 2], 0.0);
+    assert!(limits.iter().all(|limit| limit.is_infinite()), "nothing is known then");
+}
+
 fn rope_in_f32(rope: &Rope, position: usize, head: &[f32]) -> Vec<f32> {
     let mut rotated = head.to_vec();
     for pair in 0..rope.width / 2 {

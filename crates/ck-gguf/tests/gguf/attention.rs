@@ -1,29 +1,35 @@
 //! Attentions that are another than the plain one: scales, soft caps, windows, and what is refused.
 
 use crate::files::{LayerFile, SMALL, refusal, refused, with_layer};
-use ck_gguf::{AttentionLayer, Error, GgufFile, Value};
+use ck_gguf::{AttentionLayer, Error, GgufFile, TensorType, Value};
+use ck_ops::{Pairing, RopeScaling};
 
-/// A `gemma2` file with layers 0 to 3.
-fn gemma2() -> LayerFile {
-    let mut file = LayerFile::new("gemma2", SMALL);
-    for layer in 1..4 {
+/// A file of several layers.
+fn model(architecture: &'static str, layers: usize) -> LayerFile {
+    let mut file = LayerFile::new(architecture, SMALL);
+    for layer in 1..layers {
         file.add_layer(layer, SMALL);
-        file.add_f32(&format!("blk.{layer}.post_attention_norm.weight"), &[1.5; 96]);
+        file.add_others(layer, SMALL);
     }
     file
 }
 
-/// The windows of a file's layers.
-fn windows(file: &LayerFile) -> Vec<Option<usize>> {
+/// What `part` sees in each of a file's layers.
+fn layers<R>(file: &LayerFile, layers: usize, part: impl Fn(&AttentionLayer<'_>) -> R) -> Vec<R> {
     let bytes = file.bytes();
     let file = GgufFile::parse(&bytes).expect("the file opens");
     let layer = |number| AttentionLayer::read(&file, number).expect("the layer is right");
-    (0..4).map(|number| layer(number).layer.attention().window()).collect()
+    (0..layers).map(|number| part(&layer(number))).collect()
+}
+
+/// The windows of a file's first four layers.
+fn windows(file: &LayerFile) -> Vec<Option<usize>> {
+    layers(file, 4, |layer| layer.layer.attention().window())
 }
 
 #[test]
 fn a_score_scale_is_read() {
-    for architecture in ["llama", "qwen2", "gemma2"] {
+    for architecture in ["llama", "qwen2", "qwen3", "gemma2", "gemma3"] {
         let mut file = LayerFile::new(architecture, SMALL);
         let key = format!("{architecture}.attention.scale");
         let default = (1.0 / 32_f64.sqrt()) as f32;
@@ -35,16 +41,18 @@ fn a_score_scale_is_read() {
     }
 }
 
-// The one model that divides by the embedding length per head: 96 / 4.
+// The models that divide by the embedding length per head: 96 / 4.
 #[test]
-fn gemma2_of_46_layers_has_another_scale() {
-    let mut file = LayerFile::new("gemma2", SMALL);
-    file.set("gemma2.block_count", Value::U32(46));
-    let scale = (1.0 / 24_f64.sqrt()) as f32;
-    with_layer(&file, |layer| assert_eq!(layer.layer.attention().scale(), scale));
-    file.remove_key("gemma2.block_count");
-    let error = refusal(&file);
-    assert_error!(error, Error::MissingKey { .. }, "gemma2.block_count");
+fn the_largest_gemmas_have_another_scale() {
+    for (architecture, layers) in [("gemma2", 46), ("gemma3", 62)] {
+        let mut file = LayerFile::new(architecture, SMALL);
+        let key = format!("{architecture}.block_count");
+        file.set(&key, Value::U32(layers));
+        let scale = (1.0 / 24_f64.sqrt()) as f32;
+        with_layer(&file, |layer| assert_eq!(layer.layer.attention().scale(), scale));
+        file.remove_key(&key);
+        assert_error!(refusal(&file), Error::MissingKey { .. }, &key);
+    }
 }
 
 #[test]
@@ -65,7 +73,7 @@ fn a_soft_cap_is_read() {
 
 #[test]
 fn layers_of_gemma2_take_turns() {
-    let mut file = gemma2();
+    let mut file = model("gemma2", 4);
     assert_eq!(windows(&file), [Some(4096), None, Some(4096), None]);
     file.set("gemma2.attention.sliding_window", Value::U32(512));
     assert_eq!(windows(&file), [Some(512), None, Some(512), None]);
@@ -117,14 +125,80 @@ fn scalings_and_windows_do_not_go_together() {
     file.add_f32("rope_freqs.weight", &[1.0; 16]);
     let error = refusal(&file);
     assert_error!(error, Error::UnsupportedFeature { .. }, "rope_freqs.weight");
-    let mut file = gemma2();
+    let mut file = model("gemma2", 2);
     file.set("gemma2.rope.freq_base_swa", Value::F32(1e4));
-    let bytes = file.bytes();
-    let file = GgufFile::parse(&bytes).expect("the file opens");
-    for (number, base) in [(0, 1e4), (1, 1e6)] {
-        let layer = AttentionLayer::read(&file, number).expect("the layer is right");
-        assert_eq!(layer.rope.base, base, "layer {number}");
+    assert_eq!(layers(&file, 2, |layer| layer.rope.base), [1e4, 1e6]);
+}
+
+// Five layers with a window, then one that attends to everything; only the latter rotates for a long context.
+#[test]
+fn layers_of_gemma3_take_turns() {
+    let mut file = model("gemma3", 7);
+    let by_eight = RopeScaling::Linear { factor: 8.0 };
+    file.set("gemma3.rope.scaling.factor", Value::F32(8.0));
+    let rotations = |file: &LayerFile| {
+        layers(file, 7, |layer| {
+            let rope = &layer.rope;
+            (layer.layer.attention().window(), rope.base, rope.scaling)
+        })
+    };
+    let whole = (None, 1e6, by_eight);
+    assert_eq!(rotations(&file), [whole; 7], "without a window all layers are alike");
+    file.set("gemma3.attention.sliding_window", Value::U32(512));
+    let mut expected = [(Some(512), 1e4, RopeScaling::None); 7];
+    expected[5] = whole;
+    assert_eq!(rotations(&file), expected);
+    file.set("gemma3.rope.freq_base_swa", Value::F32(2e4));
+    expected.iter_mut().filter(|layer| layer.0.is_some()).for_each(|layer| layer.1 = 2e4);
+    assert_eq!(rotations(&file), expected);
+    assert_eq!(layers(&file, 7, |layer| layer.layer.attention().soft_cap()), [None; 7]);
+    file.set("gemma3.rope.freq_base_swa", Value::F32(-1.0));
+    assert_error!(refusal(&file), Error::BadValue { .. }, "gemma3.rope.freq_base_swa");
+}
+
+#[test]
+fn norms_of_heads_are_read() {
+    for architecture in ["qwen3", "gemma3"] {
+        let mut file = LayerFile::new(architecture, SMALL);
+        file.set(&format!("{architecture}.attention.layer_norm_rms_epsilon"), Value::F32(2e-6));
+        with_layer(&file, |layer| {
+            let weights = layer.layer.weights();
+            for (norm, gamma) in [(&weights.q_norm, 1.25), (&weights.k_norm, 0.75)] {
+                let norm = norm.as_ref().expect("a norm of heads");
+                assert_eq!((&norm.gamma[..], norm.eps), (&[gamma; 32][..], 2e-6));
+            }
+            assert_eq!(layer.rope.pairing, Pairing::SplitHalf);
+        });
+        for name in ["blk.0.attn_q_norm.weight", "blk.0.attn_k_norm.weight"] {
+            let changed = |change: &dyn Fn(&mut LayerFile)| {
+                let mut file = LayerFile::new(architecture, SMALL);
+                change(&mut file);
+                refusal(&file)
+            };
+            let error = changed(&|file| file.remove_tensor(name));
+            assert_error!(error, Error::MissingTensor { .. }, name);
+            for len in [1, 31, 33, 96] {
+                let error = changed(&|file| {
+                    file.remove_tensor(name);
+                    file.add_f32(name, &vec![1.0; len]);
+                });
+                assert_error!(error, Error::BadShape { .. }, name, "[32], the head dimension");
+            }
+            for bad in [f32::NAN, f32::INFINITY] {
+                let error = changed(&|file| {
+                    file.remove_tensor(name);
+                    file.add_f32(name, &[bad; 32]);
+                });
+                assert_error!(error, Error::NonFiniteElement { .. }, name);
+            }
+            let error = changed(&|file| file.retype(name, TensorType::F16));
+            assert_error!(error, Error::UnsupportedType { .. }, name);
+        }
     }
+    with_layer(&LayerFile::new("qwen2", SMALL), |layer| {
+        let weights = layer.layer.weights();
+        assert!(weights.q_norm.is_none() && weights.k_norm.is_none());
+    });
 }
 
 #[test]

@@ -330,7 +330,7 @@ proptest! {
     fn changed_bytes_never_panic(
         changes in prop::collection::vec((0.0_f64..1.0, any::<u8>()), 1..12),
         header_only: bool,
-        which in 0_usize..4,
+        which in 0_usize..6,
         cut in prop::option::of(0.0_f64..1.0),
     ) {
         let mut bytes = layer_file(which);
@@ -347,7 +347,7 @@ proptest! {
     #[test]
     fn changed_words_never_panic(
         place in 0_usize..1024,
-        which in 0_usize..4,
+        which in 0_usize..6,
         word in prop::sample::select(vec![0, 1, 0xFFFF, u32::MAX.into(), 1 << 59, 1 << 63, u64::MAX]),
     ) {
         let mut bytes = layer_file(which);
@@ -366,9 +366,10 @@ proptest! {
 }
 
 /// Valid files of more than 1024 bytes of header and data: with biases; with frequency factors, a scale and a linear
-/// scaling; with YaRN and a soft cap; with windows.
+/// scaling; with YaRN and a soft cap; with windows; with norms of heads.
 fn layer_file(which: usize) -> Vec<u8> {
-    let mut file = LayerFile::new(["qwen2", "llama", "qwen2", "gemma2"][which], SMALL);
+    let mut file =
+        LayerFile::new(["qwen2", "llama", "qwen2", "gemma2", "qwen3", "gemma3"][which], SMALL);
     match which {
         0 => file.add_biases(),
         1 => {
@@ -384,11 +385,13 @@ fn layer_file(which: usize) -> Vec<u8> {
             file.set("qwen2.rope.scaling.yarn_log_multiplier", Value::F32(0.1));
             file.set("qwen2.attn_logit_softcapping", Value::F32(30.0));
         }
-        _ => {
+        3 => {
             file.set("gemma2.attention.sliding_window", Value::U32(16));
             file.set("gemma2.attention.sliding_window_pattern", Value::U32(2));
             file.set("gemma2.rope.freq_base_swa", Value::F32(1e4));
         }
+        4 => file.set("qwen3.attention.key_length", Value::U32(32)),
+        _ => file.set("gemma3.attention.sliding_window", Value::U32(16)),
     }
     file.bytes()
 }

@@ -26,7 +26,7 @@ pub use quant::{
 pub use rmsnorm::{RmsNorm, rmsnorm};
 pub use rope::{Pairing, Rope, Scaling};
 pub use sum::Sum;
-pub use weights::{LayerWeights, Projection, Shape};
+pub use weights::{HeadNorm, LayerWeights, Projection, Shape};
 
 use std::fmt;
 
