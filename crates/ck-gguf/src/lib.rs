@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+mod attention;
 mod convert;
 mod directory;
 mod error;
@@ -10,6 +11,7 @@ mod map;
 mod metadata;
 mod reader;
 mod rope;
+mod settings;
 mod tensor;
 mod tensor_type;
 mod value;

@@ -21,4 +21,4 @@ pub use flash_decode::{
 };
 pub use kv_cache::{CHUNK, CacheElement, CacheShape, KvCache, NewHead, NewPosition};
 pub use rmsnorm::rms_norm;
-pub use rope::{Pairing, RopeConfig, RopeTable};
+pub use rope::{Llama3, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn};
