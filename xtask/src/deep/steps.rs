@@ -51,7 +51,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "thread-sanitizer",
-        about: "the tests of pool and layers with every memory access checked for races",
+        about: "all tests with every memory access checked for races",
         run: |_| sanitizers::thread(),
     },
     Step {
