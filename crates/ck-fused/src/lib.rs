@@ -4,6 +4,8 @@
     deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
 )]
 
+#[cfg(doctest)]
+mod adversary;
 mod call;
 mod error;
 mod layer;

@@ -5,6 +5,8 @@
 )]
 
 mod activations;
+#[cfg(doctest)]
+mod adversary;
 mod block;
 mod error;
 mod format;

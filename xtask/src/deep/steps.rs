@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use super::{Step, dependencies, emulation, fuzz, pool, sanitizers};
+use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak};
 
 /// Every step, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -58,6 +58,11 @@ pub(super) const STEPS: &[Step] = &[
         name: "fuzz",
         about: "every fuzz target on its corpus for --fuzz-seconds",
         run: |args| fuzz::run(args.fuzz_seconds),
+    },
+    Step {
+        name: "soak",
+        about: "decoding at random for --soak-minutes, against serial scalar code by bits, in flat memory",
+        run: |args| soak::run(args.soak_minutes),
     },
     Step {
         name: "dependencies",
