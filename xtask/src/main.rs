@@ -5,6 +5,7 @@ mod cargo;
 mod check;
 mod deep;
 mod parity;
+mod soak;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Command {
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
     Parity(parity::Args),
+    /// Decoding at random for a long time, against serial scalar code by bits, in memory that stays flat.
+    Soak(soak::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
     /// The checks that take minutes or special tools: models, sanitizers, stress.
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Tidy => tidy::run(&cargo::workspace_root()),
         Command::Deep(args) => deep::run(&args),
     };
