@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod check;
 mod deep;
+mod draw;
 mod parity;
 mod soak;
 mod tidy;
@@ -31,6 +32,8 @@ enum Command {
     Soak(soak::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
+    /// The pictures of the documentation, written to docs/images or compared with what is there.
+    Draw(draw::Args),
     /// The checks that take minutes or special tools: models, sanitizers, stress.
     Deep(deep::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Parity(args) => parity::run(&args),
         Command::Soak(args) => soak::run(&args),
         Command::Tidy => tidy::run(&cargo::workspace_root()),
+        Command::Draw(args) => draw::run(&args),
         Command::Deep(args) => deep::run(&args),
     };
     match result {
