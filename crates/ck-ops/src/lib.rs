@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
 mod aligned;
 mod error;
@@ -21,4 +24,4 @@ pub use flash_decode::{
 };
 pub use kv_cache::{CHUNK, CacheElement, CacheShape, KvCache, NewHead, NewPosition};
 pub use rmsnorm::rms_norm;
-pub use rope::{Pairing, RopeConfig, RopeTable};
+pub use rope::{Llama3, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn};
