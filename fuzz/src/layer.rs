@@ -112,7 +112,7 @@ fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLaye
     assert_eq!(projections.iter().all(Option::is_some), scales);
     let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
     let norm = Norm::new(&weights.gamma[..], weights.eps);
-    let layer = DecodeLayer::new(shape, LayerWeights { norm, q, k, v, o });
+    let layer = DecodeLayer::new(shape, LayerWeights::new(norm, q, k, v, o));
     assert_eq!(layer.is_ok(), numbers, "{layer:?}");
     layer.ok()
 }

@@ -26,23 +26,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let k = bytes(Format::Q5_0, shape.kv_dim(), shape.embed_dim(), &mut random)?;
     let v = bytes(Format::Q8_0, shape.kv_dim(), shape.embed_dim(), &mut random)?;
     let o = bytes(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &mut random)?;
-    let weights = LayerWeights {
-        norm: Norm::new(vec![1.0; shape.embed_dim()], 1e-6),
-        q: Projection::new(Matrix::new(Format::Q5_0, shape.q_dim(), shape.embed_dim(), &q)?)
+    let weights = LayerWeights::new(
+        Norm::new(vec![1.0; shape.embed_dim()], 1e-6),
+        Projection::new(Matrix::new(Format::Q5_0, shape.q_dim(), shape.embed_dim(), &q)?)
             .with_bias(random.numbers(shape.q_dim())),
-        k: Projection::new(Matrix::new(Format::Q5_0, shape.kv_dim(), shape.embed_dim(), &k)?),
-        v: Projection::new(Matrix::new(Format::Q8_0, shape.kv_dim(), shape.embed_dim(), &v)?),
-        o: Projection::new(Matrix::new(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &o)?),
-    };
+        Projection::new(Matrix::new(Format::Q5_0, shape.kv_dim(), shape.embed_dim(), &k)?),
+        Projection::new(Matrix::new(Format::Q8_0, shape.kv_dim(), shape.embed_dim(), &v)?),
+        Projection::new(Matrix::new(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &o)?),
+    );
     // Packed once at load time; the bytes above are not needed any more.
     let layer = DecodeLayer::new(shape, weights)?.pack()?;
 
     let pool = ThreadPool::new(ck_threadpool::available_cpus())?;
     let serial = Runner::serial(Isa::detect());
     let mut expected = None;
-    for strategy in
-        [Strategy::Serial, Strategy::Barrier, Strategy::MultiDispatch, Strategy::Redundant, Strategy::Unfused]
-    {
+    for strategy in [
+        Strategy::Serial,
+        Strategy::Barrier,
+        Strategy::MultiDispatch,
+        Strategy::Redundant,
+        Strategy::Unfused,
+    ] {
         let team = Runner::new(Isa::detect(), &pool).with_strategy(strategy);
         let runner = if strategy == Strategy::Serial { serial } else { team };
         let start = Instant::now();

@@ -37,7 +37,11 @@ fn main() -> Result<(), OpError> {
         // An average of values lies among them.
         assert!(out.iter().all(|y| y.abs() <= 1.0));
     }
-    println!("{} positions attended with level {isa}; last output {:.4?} ...", cache.len(), &out[..4]);
+    println!(
+        "{} positions attended with level {isa}; last output {:.4?} ...",
+        cache.len(),
+        &out[..4]
+    );
 
     // The position is the cache's length, so there is none beyond its end.
     let full = cache.append(&new).unwrap_err();

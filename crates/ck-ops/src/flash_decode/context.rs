@@ -4,6 +4,7 @@ use super::visible::Visible;
 use super::{Attention, PARTS};
 use crate::kv_cache::HeadSegment;
 use crate::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError};
+use std::fmt;
 use std::ops::Range;
 
 /// The cached positions and, after them, the new one.
@@ -20,6 +21,12 @@ impl<E> Clone for Context<'_, E> {
 }
 
 impl<E> Copy for Context<'_, E> {}
+
+impl<E: CacheElement> fmt::Debug for Context<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("cache", &self.cache).field("new", &self.new).finish()
+    }
+}
 
 impl<'a, E: CacheElement> Context<'a, E> {
     /// Everything in `cache`, then `new`, which is not in it yet. Without `new` the query is that of the
@@ -69,6 +76,7 @@ impl<'a, E: CacheElement> Context<'a, E> {
 
 /// Everything that the query heads of one KV head need to attend to one chunk. Positions count from the chunk's
 /// start.
+#[derive(Debug)]
 pub struct ChunkView<'a, E> {
     pub(super) head_dim: usize,
     pub(super) scale: f32,

@@ -31,6 +31,7 @@ pub struct AttendScratch {
 }
 
 /// What the work on one chunk needs.
+#[derive(Debug)]
 pub(super) struct Work<'a> {
     pub(super) scores: &'a mut Scores,
     /// For each head dimension that element of up to eight query heads.

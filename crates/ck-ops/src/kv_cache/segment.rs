@@ -123,7 +123,7 @@ fn write_column<T: Copy>(to: &mut [T], position: usize, rows: usize, from: &[T])
 }
 
 /// One KV head's part of one segment, or of a new position, which is a segment of one position.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadSegment<'a, E> {
     pub(crate) head_dim: usize,
     /// How many positions the blocks of values have.
