@@ -4,7 +4,8 @@
 use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, bits, runners, scalar};
 use ck_fused::{Context, DecodeLayer, Projection, Qkv, Stages};
 use ck_ops::{
-    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, RopeTable, flash_decode, rms_norm,
+    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, Q8_0, RopeTable, flash_decode,
+    rms_norm,
 };
 use ck_quant::{Isa, QuantizedVector};
 use ck_testing::compare::assert_bits_eq;
@@ -76,6 +77,7 @@ fn check<E: CacheElement>(sample: &Sample, tokens: usize) {
 fn decoding_is_the_composition_of_the_operations_across_chunks() {
     check::<f32>(&Sample::small(1), CHUNK + 3);
     check::<f16>(&Sample::small(1), CHUNK + 3);
+    check::<Q8_0>(&Sample::small(1), CHUNK + 3);
 }
 
 #[test]
