@@ -5,7 +5,9 @@ mod bench;
 mod cargo;
 mod check;
 mod deep;
+mod draw;
 mod parity;
+mod soak;
 mod tidy;
 
 use clap::{Parser, Subcommand};
@@ -29,8 +31,12 @@ enum Command {
     Check(check::Args),
     /// Every strategy and SIMD level against what llama.cpp recorded in real layers, and by bits.
     Parity(parity::Args),
+    /// Decoding at random for a long time, against serial scalar code by bits, in memory that stays flat.
+    Soak(soak::Args),
     /// Rules that a script can hold: lengths, features of kernels, unsafe, forbidden words.
     Tidy,
+    /// The pictures of the documentation, written to docs/images or compared with what is there.
+    Draw(draw::Args),
     /// The checks that take minutes or special tools: models, sanitizers, stress.
     Deep(deep::Args),
 }
@@ -41,7 +47,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Tidy => tidy::run(&cargo::workspace_root()),
+        Command::Draw(args) => draw::run(&args),
         Command::Deep(args) => deep::run(&args),
     };
     match result {

@@ -35,6 +35,8 @@ pub(crate) struct Member<E: CacheElement> {
     pub(crate) normed: Vec<f32>,
     /// The same, quantized.
     pub(crate) activations: QuantizedVector,
+    /// Room for one head.
+    pub(crate) head: Vec<f32>,
     /// Queries, rotated; those of the heads that the member needs.
     pub(crate) q: Vec<f32>,
     /// Keys, rotated, and values.
@@ -87,11 +89,10 @@ impl<E: CacheElement> Scratch<E> {
         let dots = (shape.q_dim() / BLOCK_LEN)
             .checked_mul(shape.embed_dim())
             .ok_or(LayerError::TooLarge { what: "embed_dim * n_heads * head_dim / 32" })?;
-        let members = (0..team).map(|_| Member::new(shape)).collect::<Result<_, _>>()?;
         Ok(Self {
             shape,
             positions,
-            members,
+            members: collect_exact(team, || Member::new(shape))?,
             qkv: zeros(shape.qkv_dim())?,
             partials: zeros(partials_len(shape, positions)?)?,
             attn: zeros(shape.q_dim())?,
@@ -188,6 +189,7 @@ impl<E: CacheElement> Member<E> {
         Ok(Self {
             normed: zeros(shape.embed_dim())?,
             activations: QuantizedVector::zeros(shape.embed_dim())?,
+            head: zeros(shape.head_dim())?,
             q: zeros(shape.q_dim())?,
             kv: zeros(2 * shape.kv_dim())?,
             new: NewPosition::new(shape.cache()?)?,
@@ -197,7 +199,7 @@ impl<E: CacheElement> Member<E> {
         })
     }
 
-    /// Rotates `k`, and rounds it and `v` to the cache's type.
+    /// Normalizes and rotates `k`, and rounds it and `v` to the cache's type.
     pub(crate) fn set_new(
         &mut self,
         step: Step<'_, E>,
@@ -209,14 +211,14 @@ impl<E: CacheElement> Member<E> {
         Ok(())
     }
 
-    /// Copies the keys of all KV heads and rotates them.
+    /// Copies the keys of all KV heads, normalizes and rotates them.
     pub(crate) fn rotate_keys(&mut self, step: Step<'_, E>, k: &[f32]) -> Result<(), LayerError> {
         let rotated = &mut self.kv[..k.len()];
         rotated.copy_from_slice(k);
-        step.rotate(rotated)
+        step.rotate_keys(rotated, &mut self.head)
     }
 
-    /// Copies the queries of `heads` out of `q`, which has those of all heads, and rotates them.
+    /// Copies the queries of `heads` out of `q`, which has those of all heads, normalizes and rotates them.
     pub(crate) fn rotate_queries(
         &mut self,
         step: Step<'_, E>,
@@ -227,7 +229,7 @@ impl<E: CacheElement> Member<E> {
         let elements = heads.start * head_dim..heads.end * head_dim;
         let rotated = &mut self.q[elements.clone()];
         rotated.copy_from_slice(&q[elements]);
-        step.rotate(rotated)
+        step.rotate_queries(rotated, &mut self.head)
     }
 }
 
@@ -240,10 +242,26 @@ fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError
         .ok_or(LayerError::TooLarge { what: "heads times chunks of the context" })
 }
 
+/// The error of memory that the system refuses.
+const REFUSED: LayerError = LayerError::TooLarge { what: "the memory of the scratch" };
+
 /// `len` zeros, of which untouched pages take no memory.
-fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
-    let too_large = |()| LayerError::TooLarge { what: "the memory of the scratch" };
-    bytemuck::allocation::try_zeroed_vec(len).map_err(too_large)
+pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| REFUSED)
+}
+
+/// What `make` makes, `count` times. The room for all is asked for first, so that a count beyond any memory
+/// is refused at once.
+pub(crate) fn collect_exact<T>(
+    count: usize,
+    mut make: impl FnMut() -> Result<T, LayerError>,
+) -> Result<Vec<T>, LayerError> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|_| REFUSED)?;
+    for _ in 0..count {
+        all.push(make()?);
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -261,6 +279,17 @@ mod tests {
         let mut scratch = Scratch::<f32>::new(shape, 10).unwrap();
         assert!(scratch.reserve(1 << 50).is_err());
         assert_eq!(scratch.positions(), 10, "a failed call changes nothing");
+        for team in [usize::MAX, 1 << 50] {
+            let error = Scratch::<f32>::for_team(shape, 10, team).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{team}: {error}");
+        }
+        for embed_dim in [usize::MAX - 31, 1 << 50] {
+            let shape = LayerShape::new(embed_dim, 2, 1, 32).unwrap();
+            let error = Scratch::<f32>::new(shape, 10).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{embed_dim}: {error}");
+        }
+        let shape = LayerShape::new(64, 1 << 44, 1 << 44, 32).unwrap();
+        Scratch::<f32>::new(shape, 10).unwrap_err();
     }
 
     #[test]

@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
+mod attention;
 mod convert;
 mod directory;
 mod error;
@@ -10,6 +14,7 @@ mod map;
 mod metadata;
 mod reader;
 mod rope;
+mod settings;
 mod tensor;
 mod tensor_type;
 mod value;

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
 mod error;
 mod exp;
@@ -24,4 +27,4 @@ pub use kv_cache::{
     SavedPart,
 };
 pub use rmsnorm::rms_norm;
-pub use rope::{Pairing, RopeConfig, RopeTable};
+pub use rope::{Llama3, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn};

@@ -73,7 +73,7 @@ impl<'a, E: CacheElement> Context<'a, E> {
 
 /// Everything that the query heads of one KV head need to attend to one chunk. Positions count from the chunk's
 /// start.
-pub(super) struct ChunkView<'a, E> {
+pub struct ChunkView<'a, E> {
     pub(super) head_dim: usize,
     pub(super) scale: f32,
     pub(super) soft_cap: Option<f32>,

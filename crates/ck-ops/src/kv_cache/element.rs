@@ -2,6 +2,7 @@
 
 use crate::OpError;
 use crate::finite::check_finite;
+use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
 use bytemuck::Pod;
 use ck_isa::{Isa, Vectors};
 use half::f16;
@@ -47,6 +48,10 @@ pub trait Element: Pod + PartialEq + Send + Sync {
 
     /// The first elements of `from`, as many as a vector has lanes, as `f32`, exactly but for their scales.
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32;
+
+    /// [`attend_block`], compiled for this type. Every implementation calls it: so it is compiled here, and not
+    /// again in every crate that attends.
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool;
 }
 
 impl CacheElement for f32 {}
@@ -92,5 +97,9 @@ impl Element for f32 {
     #[inline(always)]
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
         v.load(from)
+    }
+
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool {
+        attend_block(isa, view, block)
     }
 }

@@ -1,7 +1,7 @@
 //! The same bits for every strategy, team and level. Case B44: the result does not depend on threads.
 
 use super::team::{LARGEST, Run, name, runners};
-use crate::sample::{ROPE, Sample};
+use crate::sample::{ROPE, Sample, YARN};
 use ck_fused::Runner;
 use ck_ops::{CacheElement, Q8_0};
 use ck_quant::Isa;
@@ -86,6 +86,19 @@ fn formats_biases_and_pairings_change_nothing_about_it() {
         let rope = Rope { pairing, width: 16 + index % 2 * 16, ..ROPE };
         let weights = random_layer(index as u64, shape, formats, biases);
         check::<f32>(&pool, &Sample { weights, rope }, 5, &format!("{formats:?}"));
+    }
+}
+
+#[test]
+fn norms_of_heads_and_scalings_change_nothing_about_it() {
+    let pool = ThreadPool::new(LARGEST).unwrap();
+    for (seed, shape) in [SHAPES[0], SHAPES[1], SHAPES[4]].into_iter().enumerate() {
+        let rope = Rope { width: shape.head_dim, ..YARN };
+        let sample = Sample::new(seed as u64, shape, rope).with_head_norms(30);
+        for stored in [0, 254] {
+            check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
+            check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+        }
     }
 }
 

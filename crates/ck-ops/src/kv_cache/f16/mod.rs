@@ -11,7 +11,12 @@ mod wide;
 
 use super::element::{CacheElement, Element};
 use crate::OpError;
+<<<<<<< HEAD
 use crate::finite::check_range;
+=======
+use crate::finite::{check_finite, position_from};
+use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
+>>>>>>> strategies
 use ck_isa::{Isa, Vectors};
 use half::f16;
 
@@ -73,5 +78,9 @@ impl Element for f16 {
     #[inline(always)]
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
         v.load_f16(bytemuck::must_cast_slice(from))
+    }
+
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool {
+        attend_block(isa, view, block)
     }
 }
