@@ -116,6 +116,7 @@ fn decoding_is_the_composition_of_the_operations_with_norms_of_heads_and_scaling
         let sample = Sample::new(12, SHAPE, rope).with_head_norms(13);
         check::<f32>(&sample, 5);
         check::<f16>(&sample, 5);
+        check::<Q8_0>(&sample, 5);
         let (mut q_only, mut k_only) = (sample.clone(), sample);
         q_only.weights.k_norm = None;
         k_only.weights.q_norm = None;

@@ -8,13 +8,8 @@ use ck_testing::bounds::{self, AttentionErrors};
 use ck_testing::compare::{Failures, check_within};
 use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, sizes};
 use ck_testing::oracle::{
-<<<<<<< HEAD
-    self, BLOCK, CacheRounding, Format, Layer, Pairing, Projection, Rope, Shape, Sum, decode_row,
-    quantize_row, widen,
-=======
-    self, CacheRounding, Format, HeadNorm, Layer, Pairing, Projection, Rope, Shape, Sum,
+    self, BLOCK, CacheRounding, Format, HeadNorm, Layer, Pairing, Projection, Rope, Shape, Sum,
     decode_row, quantize_row, widen,
->>>>>>> strategies
 };
 use ck_testing::run::all_or_few;
 use half::f16;

@@ -98,6 +98,9 @@ fn norms_of_heads_and_scalings_change_nothing_about_it() {
         for stored in [0, 254] {
             check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
             check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+            if shape.head_dim.is_multiple_of(BLOCK) {
+                check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
+            }
         }
     }
 }

@@ -11,12 +11,8 @@ mod wide;
 
 use super::element::{CacheElement, Element};
 use crate::OpError;
-<<<<<<< HEAD
 use crate::finite::check_range;
-=======
-use crate::finite::{check_finite, position_from};
 use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
->>>>>>> strategies
 use ck_isa::{Isa, Vectors};
 use half::f16;
 

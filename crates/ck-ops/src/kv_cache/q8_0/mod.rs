@@ -13,6 +13,7 @@ use super::DIM_BLOCK;
 use super::element::{CacheElement, Element};
 use crate::OpError;
 use crate::finite::check_range;
+use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
 use bytemuck::{Pod, Zeroable};
 use ck_isa::{Isa, Vectors};
 use half::f16;
@@ -116,5 +117,9 @@ impl Element for Q8_0 {
     #[inline(always)]
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
         v.load_i8(bytemuck::must_cast_slice(from))
+    }
+
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool {
+        attend_block(isa, view, block)
     }
 }
