@@ -25,3 +25,8 @@ pub mod state;
 pub mod stats;
 pub mod suite;
 pub mod timing;
+
+/// The program in the workspace's README, so that it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -69,4 +69,9 @@ pub(super) const STEPS: &[Step] = &[
         about: "licences, sources and duplicates of everything that is built (cargo-deny)",
         run: |_| dependencies::run(),
     },
+    Step {
+        name: "semver",
+        about: "the public interface beside that of the last tag (cargo-semver-checks)",
+        run: |_| dependencies::semver(),
+    },
 ];
