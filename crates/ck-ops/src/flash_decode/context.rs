@@ -70,6 +70,10 @@ impl<'a, E: CacheElement> Context<'a, E> {
             visible: attention.visible(number, self.positions()),
             cached: (stored > 0).then(|| self.cache.segment(number, kv_head)),
             new: self.new.filter(|_| is_last).map(|new| (stored, new.head(kv_head))),
+            next_keys: match self.cache.len() > (number + 1) * CHUNK {
+                true => self.cache.segment(number + 1, kv_head).keys,
+                false => &[],
+            },
         }
     }
 }
@@ -87,6 +91,8 @@ pub struct ChunkView<'a, E> {
     pub(super) cached: Option<HeadSegment<'a, E>>,
     /// The new position, if it is in this chunk, and its place.
     pub(super) new: Option<(usize, HeadSegment<'a, E>)>,
+    /// The keys of the next chunk, which is mostly what comes next; empty if there is none.
+    pub(super) next_keys: &'a [E],
 }
 
 impl<'a, E: CacheElement> ChunkView<'a, E> {
