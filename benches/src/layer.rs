@@ -32,7 +32,7 @@ pub fn case(model: Model, positions: usize, heat: Heat, threads: usize) -> Case 
 /// Bytes of the keys and values of some positions.
 #[must_use]
 pub fn cache_bytes(model: Model, positions: usize, kv: Kv) -> f64 {
-    (2 * model.shape().kv_dim() * positions * kv.bytes()) as f64
+    kv.bytes(2 * model.shape().kv_dim() * positions) as f64
 }
 
 /// Packed copies of a layer, in pages of one kind.

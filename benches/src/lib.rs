@@ -3,6 +3,8 @@
 //! The binaries are for claims: they check every contender's answer, time all of them in turns in one run, print
 //! ratios and write a record. The criterion benches are for working on one kernel.
 
+#![allow(missing_debug_implementations, reason = "nobody depends on it")]
+
 pub mod attention;
 pub mod case;
 pub mod contender;

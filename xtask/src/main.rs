@@ -1,5 +1,6 @@
 //! The workspace's own commands. `cargo xtask --help` lists them.
 
+mod accuracy;
 mod bench;
 mod cargo;
 mod check;
@@ -22,6 +23,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// How far attention is from the f64 oracle, for every type of cache and many lengths.
+    Accuracy(accuracy::Args),
     /// Strategies, levels, teams and peers, timed in turns in one run, with tables and charts.
     Bench(bench::Args),
     /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
@@ -40,6 +43,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Accuracy(args) => accuracy::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Parity(args) => parity::run(&args),

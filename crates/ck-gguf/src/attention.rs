@@ -58,7 +58,7 @@ fn scale(settings: &Settings<'_, '_>, shape: &LayerShape) -> Result<Option<f32>,
     let Some(windows) = settings.architecture.windows() else { return Ok(None) };
     let layers: usize = settings.require("block_count")?;
     let per_head = shape.embed_dim() / shape.n_heads();
-    Ok((layers == windows.whole_model).then(|| (1.0 / (per_head as f64).sqrt()) as f32))
+    Ok((layers == windows.layers_of_largest).then(|| (1.0 / (per_head as f64).sqrt()) as f32))
 }
 
 fn soft_cap(settings: &Settings<'_, '_>) -> Result<Option<f32>, Error> {

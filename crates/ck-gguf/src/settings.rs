@@ -57,10 +57,10 @@ impl Architecture {
         match self {
             Self::Llama | Self::Qwen2 | Self::Qwen3 => None,
             Self::Gemma2 => {
-                Some(Windows { period: 2, len: 4096, plain_base: None, whole_model: 46 })
+                Some(Windows { period: 2, len: 4096, plain_base: None, layers_of_largest: 46 })
             }
             Self::Gemma3 => {
-                Some(Windows { period: 6, len: 0, plain_base: Some(1e4), whole_model: 62 })
+                Some(Windows { period: 6, len: 0, plain_base: Some(1e4), layers_of_largest: 62 })
             }
         }
     }
@@ -75,9 +75,9 @@ pub(crate) struct Windows {
     pub(crate) len: usize,
     /// The base of the rotation of layers with a window, which is not scaled; none where they rotate as the others.
     pub(crate) plain_base: Option<f64>,
-    /// The number of layers of the one model whose scores are scaled by the embedding length per head instead of the head
-    /// dimension. llama.cpp knows it by that number too; files do not say.
-    pub(crate) whole_model: usize,
+    /// The number of layers of the largest model, whose scores are scaled by the embedding length per head instead of the
+    /// head dimension. llama.cpp knows it by that number too; files do not say.
+    pub(crate) layers_of_largest: usize,
 }
 
 /// The metadata of one architecture: keys are given without their first part.

@@ -117,6 +117,7 @@ fn attend<E: CacheElement>(
 }
 
 /// What at most [`HEADS_PER_ITEM`] heads over one chunk are computed from and into.
+#[derive(Debug)]
 pub struct HeadBlock<'a, 'w> {
     /// The query heads, `[n_heads][head_dim]`.
     q: &'a [f32],
