@@ -38,7 +38,9 @@ impl CustomOp1 for PackedLinear {
         let (rows, columns) = (self.weights.rows(), self.weights.columns());
         let mut dims = layout.dims().to_vec();
         if dims.last() != Some(&columns) {
-            candle_core::bail!("packed-linear: expected a last dimension of {columns}, found {dims:?}");
+            candle_core::bail!(
+                "packed-linear: expected a last dimension of {columns}, found {dims:?}"
+            );
         }
         let mut y = vec![0.0; x.len() / columns * rows];
         let mut activations = QuantizedVector::zeros(columns).map_err(Error::wrap)?;
@@ -70,6 +72,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     // What does not fit is candle's error, with ck-quant's sentence in it where it comes from there.
     let poisoned = Tensor::full(f32::NAN, (1, columns), &Device::Cpu)?;
-    println!("error: {}", poisoned.apply_op1_no_bwd(&linear).unwrap_err());
+    let error = poisoned.apply_op1_no_bwd(&linear).unwrap_err().to_string();
+    // candle puts a backtrace behind it where one is asked for.
+    println!("error: {}", error.lines().next().unwrap_or_default());
     Ok(())
 }

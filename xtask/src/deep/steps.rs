@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak};
+use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak, users};
 
 /// Every step, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -57,7 +57,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "fuzz",
         about: "every fuzz target on its corpus for --fuzz-seconds",
-        run: |args| fuzz::run(args.fuzz_seconds),
+        run: |args| fuzz::run(args.fuzz_seconds, &args.fuzz_target),
     },
     Step {
         name: "soak",
@@ -70,6 +70,14 @@ pub(super) const STEPS: &[Step] = &[
         run: |_| dependencies::run(),
     },
     Step {
+        name: "packages",
+        about: "every published crate builds from its package alone",
+        run: |_| users::packages(),
+    },
+    Step {
+        name: "examples",
+        about: "the examples that are packages of their own run (candle as a dependency)",
+        run: |_| users::examples(),
         name: "semver",
         about: "the public interface beside that of the last tag (cargo-semver-checks)",
         run: |_| dependencies::semver(),
