@@ -78,6 +78,8 @@ pub(super) const STEPS: &[Step] = &[
         name: "examples",
         about: "the examples that are packages of their own run (candle as a dependency)",
         run: |_| users::examples(),
+    },
+    Step {
         name: "semver",
         about: "the public interface beside that of the last tag (cargo-semver-checks)",
         run: |_| dependencies::semver(),
