@@ -154,13 +154,13 @@ impl LayerData {
             let matrix = Matrix::new(format, rows, columns, &bytes[start..start + len])?;
             Ok(Projection::new(matrix).with_bias(&self.biases[index][..]))
         };
-        let weights = LayerWeights {
-            norm: Norm::new(&self.gamma[..], EPS),
-            q: projection(0)?,
-            k: projection(1)?,
-            v: projection(2)?,
-            o: projection(3)?,
-        };
+        let weights = LayerWeights::new(
+            Norm::new(&self.gamma[..], EPS),
+            projection(0)?,
+            projection(1)?,
+            projection(2)?,
+            projection(3)?,
+        );
         Ok(DecodeLayer::new(self.model.shape(), weights)?)
     }
 

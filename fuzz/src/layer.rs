@@ -6,10 +6,10 @@ use ck_fused::{
     Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch, Strategy,
 };
 use ck_isa::Isa;
-use ck_ops::{CacheElement, KvCache, Pairing, RopeConfig, RopeTable};
+use ck_ops::{CacheElement, KvCache, Pairing, Q8_0, RopeConfig, RopeTable};
 use ck_quant::{Format, Matrix};
 use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer};
-use ck_testing::oracle::{self, Shape};
+use ck_testing::oracle::{self, BLOCK, Shape};
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use half::f16;
 use std::sync::OnceLock;
@@ -40,10 +40,12 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
         isa: *input.choose(&Isa::available().collect::<Vec<_>>())?,
         team: input.int_in_range(1..=TEAM)?,
     };
-    if bool::arbitrary(input)? {
-        compare::<f16>(input, &layer, &way, rope.as_ref())
-    } else {
-        compare::<f32>(input, &layer, &way, rope.as_ref())
+    match input.int_in_range(0..=2)? {
+        1 => compare::<f16>(input, &layer, &way, rope.as_ref()),
+        2 if shape.head_dim().is_multiple_of(BLOCK) => {
+            compare::<Q8_0>(input, &layer, &way, rope.as_ref())
+        }
+        _ => compare::<f32>(input, &layer, &way, rope.as_ref()),
     }
 }
 
@@ -112,7 +114,7 @@ fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLaye
     assert_eq!(projections.iter().all(Option::is_some), scales);
     let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
     let norm = Norm::new(&weights.gamma[..], weights.eps);
-    let layer = DecodeLayer::new(shape, LayerWeights { norm, q, k, v, o });
+    let layer = DecodeLayer::new(shape, LayerWeights::new(norm, q, k, v, o));
     assert_eq!(layer.is_ok(), numbers, "{layer:?}");
     layer.ok()
 }

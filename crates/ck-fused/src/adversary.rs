@@ -13,7 +13,7 @@
 /// let mut bytes = Format::Q5_0.quantize(&[0.5; 32 * 32]).unwrap();
 /// let weights = || Projection::new(Matrix::new(Format::Q5_0, 32, 32, &bytes).unwrap());
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
-/// let weights = LayerWeights { norm, q: weights(), k: weights(), v: weights(), o: weights() };
+/// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
 /// let context = Context { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// layer.decode_in_place(&Runner::serial(Isa::Scalar), context, &mut [1.0; 32]).unwrap();
@@ -30,7 +30,7 @@
 /// let mut bytes = Format::Q5_0.quantize(&[0.5; 32 * 32]).unwrap();
 /// let weights = || Projection::new(Matrix::new(Format::Q5_0, 32, 32, &bytes).unwrap());
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
-/// let weights = LayerWeights { norm, q: weights(), k: weights(), v: weights(), o: weights() };
+/// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
 /// let context = Context { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// bytes[0] = 7;

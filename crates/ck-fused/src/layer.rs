@@ -2,7 +2,7 @@
 
 use crate::call::Context;
 use crate::error::check_vector;
-use crate::{LayerError, LayerShape, LayerWeights, Runner, strategy};
+use crate::{LayerError, LayerShape, LayerWeights, Norm, Runner, strategy};
 use ck_ops::{Attention, CacheElement};
 
 /// An attention block whose weights were checked against its shape.
@@ -62,6 +62,11 @@ impl<'a> DecodeLayer<'a> {
     #[must_use]
     pub const fn weights(&self) -> &LayerWeights<'a> {
         &self.weights
+    }
+
+    /// The norms of query heads and of key heads.
+    pub(crate) fn head_norms(&self) -> [Option<&Norm<'_>>; 2] {
+        [self.weights.q_norm.as_ref(), self.weights.k_norm.as_ref()]
     }
 
     /// The attention: heads, scale, soft cap, window.

@@ -30,3 +30,12 @@ pub use stack::{StackContext, StackScratch, decode_stack};
 pub use stages::{Qkv, Stages};
 pub use strategy::{Strategy, UnknownStrategy};
 pub use weights::{LayerWeights, Norm, Projection, ProjectionMatrix};
+
+// What users keep, and hand to other threads.
+const _: () = {
+    const fn on_any_thread<T: Send + Sync>() {}
+    on_any_thread::<DecodeLayer<'static>>();
+    on_any_thread::<Scratch<f32>>();
+    on_any_thread::<Runner<'static>>();
+    on_any_thread::<LayerError>();
+};

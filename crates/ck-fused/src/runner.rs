@@ -110,7 +110,8 @@ impl<'p> Runner<'p> {
         rope: Option<&'s RopeTable>,
         cache: &'s KvCache<E>,
     ) -> Step<'s, E> {
-        Step { layer, isa: self.isa, rope, position: cache.len(), cache, observer: self.observer }
+        let (isa, observer, position) = (self.isa, self.observer, cache.len());
+        Step { layer, isa, head_norms: layer.head_norms(), rope, position, cache, observer }
     }
 
     /// Runs `f` on the team. The first error of a member is the result.

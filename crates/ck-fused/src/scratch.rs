@@ -35,6 +35,8 @@ pub(crate) struct Member<E: CacheElement> {
     pub(crate) normed: Vec<f32>,
     /// The same, quantized.
     pub(crate) activations: QuantizedVector,
+    /// Room for one head.
+    pub(crate) head: Vec<f32>,
     /// Queries, rotated; those of the heads that the member needs.
     pub(crate) q: Vec<f32>,
     /// Keys, rotated, and values.
@@ -187,6 +189,7 @@ impl<E: CacheElement> Member<E> {
         Ok(Self {
             normed: zeros(shape.embed_dim())?,
             activations: QuantizedVector::zeros(shape.embed_dim())?,
+            head: zeros(shape.head_dim())?,
             q: zeros(shape.q_dim())?,
             kv: zeros(2 * shape.kv_dim())?,
             new: NewPosition::new(shape.cache()?)?,
@@ -196,7 +199,7 @@ impl<E: CacheElement> Member<E> {
         })
     }
 
-    /// Rotates `k`, and rounds it and `v` to the cache's type.
+    /// Normalizes and rotates `k`, and rounds it and `v` to the cache's type.
     pub(crate) fn set_new(
         &mut self,
         step: Step<'_, E>,
@@ -208,14 +211,14 @@ impl<E: CacheElement> Member<E> {
         Ok(())
     }
 
-    /// Copies the keys of all KV heads and rotates them.
+    /// Copies the keys of all KV heads, normalizes and rotates them.
     pub(crate) fn rotate_keys(&mut self, step: Step<'_, E>, k: &[f32]) -> Result<(), LayerError> {
         let rotated = &mut self.kv[..k.len()];
         rotated.copy_from_slice(k);
-        step.rotate(rotated)
+        step.rotate_keys(rotated, &mut self.head)
     }
 
-    /// Copies the queries of `heads` out of `q`, which has those of all heads, and rotates them.
+    /// Copies the queries of `heads` out of `q`, which has those of all heads, normalizes and rotates them.
     pub(crate) fn rotate_queries(
         &mut self,
         step: Step<'_, E>,
@@ -226,7 +229,7 @@ impl<E: CacheElement> Member<E> {
         let elements = heads.start * head_dim..heads.end * head_dim;
         let rotated = &mut self.q[elements.clone()];
         rotated.copy_from_slice(&q[elements]);
-        step.rotate(rotated)
+        step.rotate_queries(rotated, &mut self.head)
     }
 }
 

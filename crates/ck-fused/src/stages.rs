@@ -24,9 +24,9 @@ pub struct Stages<'s, 'a, E: CacheElement> {
 /// The projections of one token: `n_heads * head_dim` and twice `n_kv_heads * head_dim` elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Qkv<'s> {
-    /// The queries, rotated.
+    /// The queries, normalized if the layer has a norm for them, and rotated.
     pub q: &'s [f32],
-    /// The keys, rotated.
+    /// The keys, normalized if the layer has a norm for them, and rotated.
     pub k: &'s [f32],
     /// The values.
     pub v: &'s [f32],
@@ -61,7 +61,8 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         Ok(&me.normed)
     }
 
-    /// The projections of a normalized input, Q and K rotated to `position`.
+    /// The projections of a normalized input, Q and K normalized by head where the layer does so, and rotated to
+    /// `position`.
     ///
     /// # Errors
     ///
@@ -108,8 +109,8 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
         check_vector("v", v, shape.kv_dim())?;
         self.layer.check_cache(cache)?;
         self.layer.check_position(cache.len(), self.scratch, None)?;
-        // Rotated already, so the phase is run without a table.
-        let step = Self::step(self.layer, self.isa, cache);
+        // Normalized and rotated already, so the phase is run without norms and without a table.
+        let step = Step { head_norms: [None; 2], ..Self::step(self.layer, self.isa, cache) };
         let (to_q, kv) = self.scratch.qkv.split_at_mut(shape.q_dim());
         let (to_k, to_v) = kv.split_at_mut(shape.kv_dim());
         to_q.copy_from_slice(q);
@@ -146,6 +147,7 @@ impl<'s, 'a, E: CacheElement> Stages<'s, 'a, E> {
     }
 
     fn step<'c>(layer: &'c DecodeLayer<'a>, isa: Isa, cache: &'c KvCache<E>) -> Step<'c, E> {
-        Step { layer, isa, rope: None, position: cache.len(), cache, observer: None }
+        let (head_norms, position) = (layer.head_norms(), cache.len());
+        Step { layer, isa, head_norms, rope: None, position, cache, observer: None }
     }
 }

@@ -108,6 +108,11 @@ impl<'a> Norm<'a> {
         Self { gamma: gamma.into(), eps }
     }
 
+    /// The same norm in its own memory.
+    fn copied(&self) -> Norm<'static> {
+        Norm::new(self.gamma.to_vec(), self.eps)
+    }
+
     fn check(&self, what: &'static str, expected: usize) -> Result<(), LayerError> {
         if !(self.eps.is_finite() && self.eps >= 0.0) {
             return Err(LayerError::Epsilon { eps: self.eps });
@@ -118,6 +123,7 @@ impl<'a> Norm<'a> {
 
 /// The weights of one attention block. Each projection may be of either format.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LayerWeights<'a> {
     /// The norm of the input, over `embed_dim` channels.
     pub norm: Norm<'a>,
@@ -129,13 +135,38 @@ pub struct LayerWeights<'a> {
     pub v: Projection<'a>,
     /// O: `embed_dim` rows of `n_heads * head_dim` columns.
     pub o: Projection<'a>,
+    /// The norm of every query head before its rotation, over `head_dim` channels; few models have one.
+    pub q_norm: Option<Norm<'a>>,
+    /// The norm of every key head before its rotation, over `head_dim` channels.
+    pub k_norm: Option<Norm<'a>>,
 }
 
-impl LayerWeights<'_> {
+impl<'a> LayerWeights<'a> {
+    /// A norm and the four projections, without norms of heads.
+    #[must_use]
+    pub const fn new(
+        norm: Norm<'a>,
+        q: Projection<'a>,
+        k: Projection<'a>,
+        v: Projection<'a>,
+        o: Projection<'a>,
+    ) -> Self {
+        Self { norm, q, k, v, o, q_norm: None, k_norm: None }
+    }
+
+    /// The same weights with norms of the query heads and of the key heads, as in Qwen3.
+    #[must_use]
+    pub fn with_qk_norm(mut self, q_norm: Norm<'a>, k_norm: Norm<'a>) -> Self {
+        (self.q_norm, self.k_norm) = (Some(q_norm), Some(k_norm));
+        self
+    }
+
     /// The same weights with packed matrices, in their own memory.
     pub(crate) fn pack(&self) -> Result<LayerWeights<'static>, LayerError> {
         Ok(LayerWeights {
-            norm: Norm::new(self.norm.gamma.to_vec(), self.norm.eps),
+            norm: self.norm.copied(),
+            q_norm: self.q_norm.as_ref().map(Norm::copied),
+            k_norm: self.k_norm.as_ref().map(Norm::copied),
             q: self.q.pack()?,
             k: self.k.pack()?,
             v: self.v.pack()?,
@@ -146,6 +177,9 @@ impl LayerWeights<'_> {
     /// Checks every part against the shape.
     pub(crate) fn check(&self, shape: &LayerShape) -> Result<(), LayerError> {
         self.norm.check("norm weight", shape.embed_dim())?;
+        for (what, norm) in [("Q norm weight", &self.q_norm), ("K norm weight", &self.k_norm)] {
+            norm.as_ref().map_or(Ok(()), |norm| norm.check(what, shape.head_dim()))?;
+        }
         self.q.check("Q projection", "Q bias", shape.q_dim(), shape.embed_dim())?;
         self.k.check("K projection", "K bias", shape.kv_dim(), shape.embed_dim())?;
         self.v.check("V projection", "V bias", shape.kv_dim(), shape.embed_dim())?;

@@ -1,7 +1,7 @@
 //! A decode call allocates nothing, whether it succeeds or fails.
 
 use ck_fused::{Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
-use ck_ops::{CHUNK, CacheElement, KvCache, RopeConfig, RopeTable};
+use ck_ops::{CHUNK, CacheElement, KvCache, Q8_0, RopeConfig, RopeTable};
 use ck_quant::{Format, Isa, Matrix};
 use ck_testing::alloc::{Allocated, CountingAllocator};
 use ck_testing::run::all_or_few;
@@ -12,8 +12,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
 const EMBED: usize = 96;
 
-/// Calls `run` with a small layer.
-fn with_layer(run: impl FnOnce(&DecodeLayer<'_>)) {
+/// Calls `run` with a small layer, and with the same one with norms of its heads.
+fn with_layers(run: impl Fn(&DecodeLayer<'_>)) {
     let shape = LayerShape::new(EMBED, 6, 2, 32).expect("a shape");
     let values: Vec<f32> = (0..192 * 192).map(|i| (i as f32).sin() / 8.0).collect();
     let bytes = Format::Q5_0.quantize(&values).expect("finite");
@@ -21,14 +21,18 @@ fn with_layer(run: impl FnOnce(&DecodeLayer<'_>)) {
         let len = Format::Q5_0.matrix_bytes(rows, columns).expect("a size");
         Matrix::new(Format::Q5_0, rows, columns, &bytes[..len]).expect("whole rows")
     };
-    let weights = LayerWeights {
-        norm: Norm::new(vec![1.0; EMBED], 1e-6),
-        q: Projection::new(matrix(192, EMBED)).with_bias(vec![0.5; 192]),
-        k: Projection::new(matrix(64, EMBED)).with_bias(vec![0.5; 64]),
-        v: Projection::new(matrix(64, EMBED)),
-        o: Projection::new(matrix(EMBED, 192)),
-    };
-    run(&DecodeLayer::new(shape, weights).expect("a layer"));
+    let weights = LayerWeights::new(
+        Norm::new(vec![1.0; EMBED], 1e-6),
+        Projection::new(matrix(192, EMBED)).with_bias(vec![0.5; 192]),
+        Projection::new(matrix(64, EMBED)).with_bias(vec![0.5; 64]),
+        Projection::new(matrix(64, EMBED)),
+        Projection::new(matrix(EMBED, 192)),
+    );
+    let norm = || Norm::new(vec![1.0; 32], 1e-6);
+    let with_norms = weights.clone().with_qk_norm(norm(), norm());
+    for weights in [weights, with_norms] {
+        run(&DecodeLayer::new(shape, weights).expect("a layer"));
+    }
 }
 
 /// A rotation, an empty cache and scratch for `capacity` positions of the layer.
@@ -44,7 +48,7 @@ fn memory<E: CacheElement>(
 
 /// Every token of two chunks and a bit (of one where the run is slow), in both forms of the call.
 fn good_calls<E: CacheElement>() {
-    with_layer(|layer| {
+    with_layers(|layer| {
         for isa in Isa::available() {
             let runner = Runner::serial(isa);
             let tokens = all_or_few(2 * CHUNK, CHUNK) + 2;
@@ -73,12 +77,13 @@ fn good_calls<E: CacheElement>() {
 fn good_calls_allocate_nothing() {
     good_calls::<f32>();
     good_calls::<f16>();
+    good_calls::<Q8_0>();
 }
 
 /// Errors that carry numbers only; one that describes two shapes in words may allocate them.
 #[test]
 fn failing_calls_allocate_nothing() {
-    with_layer(|layer| {
+    with_layers(|layer| {
         for isa in Isa::available() {
             let runner = Runner::serial(isa);
             let (rope, mut cache, mut scratch) = memory::<f32>(layer, 1);

@@ -1,5 +1,6 @@
 //! What can be wrong with a file, and where.
 
+use crate::settings::Architecture;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -233,6 +234,12 @@ pub enum Error {
         /// What is wrong with them.
         source: ck_fused::LayerError,
     },
+    /// What the file says of the rotation makes no sense together.
+    #[error("the rotation cannot be computed: {source}")]
+    Rotation {
+        /// What is wrong with it.
+        source: ck_ops::OpError,
+    },
     /// An element of a norm weight or bias is infinite or not a number.
     #[error("tensor {tensor:?} has {value} at element {index}: expected a finite number")]
     NonFiniteElement {
@@ -244,7 +251,7 @@ pub enum Error {
         value: f32,
     },
     /// The file is of an architecture whose layers this crate cannot read.
-    #[error("architecture {found:?} is not supported: expected \"llama\" or \"qwen2\"")]
+    #[error("architecture {found:?} is not supported: expected one of {}", Architecture::names())]
     UnsupportedArchitecture {
         /// The value of `general.architecture`.
         found: String,

@@ -1,13 +1,11 @@
 //! The attention block of one decoder layer, with everything in it checked against the metadata.
 
-use crate::convert::FromValue;
-use crate::error::{Error, Place};
+use crate::error::Error;
 use crate::file::GgufFile;
-use crate::metadata::Metadata;
-use crate::rope;
-use crate::weights;
-use ck_fused::{DecodeLayer, LayerShape};
-use ck_ops::{Pairing, RopeConfig};
+use crate::settings::Settings;
+use crate::{attention, rope, weights};
+use ck_fused::{DecodeLayer, LayerShape, Norm};
+use ck_ops::RopeConfig;
 use std::fmt;
 
 /// The attention block of one layer, ready to decode, and how its queries and keys are rotated.
@@ -15,11 +13,16 @@ use std::fmt;
 /// Every dimension was checked against the metadata; every scale, norm weight and bias is finite. The
 /// matrices are borrowed from the file.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AttentionLayer<'a> {
-    /// The layer.
+    /// The layer: its weights, and its attention with scale, soft cap and window.
     pub layer: DecodeLayer<'a>,
-    /// The rotation of queries and keys, from which a [`RopeTable`](ck_ops::RopeTable) is made.
+    /// The rotation of queries and keys, from which a [`RopeTable`](ck_ops::RopeTable) is made. In some models it
+    /// differs between layers.
     pub rope: RopeConfig,
+    /// Gemma's norm of what the block computes, before that is added to the hidden state. Where there is one, decode
+    /// without a residual, apply [`rms_norm`](ck_ops::rms_norm), then add.
+    pub post_norm: Option<Norm<'a>>,
     /// What was assumed because the file does not say it.
     pub warnings: Vec<Warning>,
 }
@@ -49,107 +52,35 @@ impl fmt::Display for Warning {
     }
 }
 
-/// An architecture whose attention block is the one of this workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Architecture {
-    Llama,
-    Qwen2,
-}
-
-impl Architecture {
-    const ALL: [Self; 2] = [Self::Llama, Self::Qwen2];
-
-    /// The value of `general.architecture`, with which the keys begin.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Llama => "llama",
-            Self::Qwen2 => "qwen2",
-        }
-    }
-
-    /// The pairing that llama.cpp takes for its files.
-    pub(crate) const fn pairing(self) -> Pairing {
-        match self {
-            Self::Llama => Pairing::Interleaved,
-            Self::Qwen2 => Pairing::SplitHalf,
-        }
-    }
-}
-
-/// The metadata of one architecture: keys are given without their first part.
-pub(crate) struct Settings<'f, 'a> {
-    metadata: &'f Metadata<'a>,
-    pub(crate) architecture: Architecture,
-}
-
-impl<'f, 'a> Settings<'f, 'a> {
-    fn new(metadata: &'f Metadata<'a>) -> Result<Self, Error> {
-        let name: &str = metadata.require("general.architecture")?;
-        let found = || Error::UnsupportedArchitecture { found: name.to_owned() };
-        let known = Architecture::ALL.into_iter().find(|known| known.name() == name);
-        Ok(Self { metadata, architecture: known.ok_or_else(found)? })
-    }
-
-    /// The whole key.
-    pub(crate) fn key(&self, suffix: &str) -> String {
-        format!("{}.{suffix}", self.architecture.name())
-    }
-
-    pub(crate) fn get<T: FromValue<'a>>(&self, suffix: &str) -> Result<Option<T>, Error> {
-        self.metadata.get(&self.key(suffix))
-    }
-
-    fn require<T: FromValue<'a>>(&self, suffix: &str) -> Result<T, Error> {
-        self.metadata.require(&self.key(suffix))
-    }
-
-    /// `value`, which `suffix` holds, unless it is zero.
-    fn positive(&self, suffix: &str, value: usize) -> Result<usize, Error> {
-        if value > 0 { Ok(value) } else { Err(self.bad(suffix, "a number above 0")) }
-    }
-
-    /// The error that the value of `suffix` should be something else.
-    pub(crate) fn bad(&self, suffix: &str, expected: &str) -> Error {
-        let key = self.key(suffix);
-        let value = self.metadata.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
-        let found = value.map_or_else(|| "absent".to_owned(), |value| value.to_string());
-        Error::BadValue { key, expected: expected.to_owned(), found }
-    }
-}
-
-/// Keys that change the attention in ways that are not supported, unless their value is zero.
-const CHANGES: [(&str, &str); 4] = [
-    ("attention.scale", "a score scale of its own"),
-    ("attention.sliding_window", "a sliding window"),
-    ("attention.clamp_kqv", "clamped projections"),
-    ("attn_logit_softcapping", "a soft cap of the scores"),
-];
-
 impl<'a> AttentionLayer<'a> {
-    /// Reads the attention block of layer `layer` of a `llama` or `qwen2` file.
+    /// Reads the attention block of layer `layer` of a `llama`, `qwen2`, `qwen3`, `gemma2` or `gemma3` file.
     ///
-    /// The embedding and output tensors are not needed. What the file asks for beyond the plain block
-    /// (scaled rotations, per-head norms, windows, any further `attn` tensor) is an error, since
-    /// leaving it out would give wrong numbers.
+    /// The embedding and output tensors are not needed. What the file asks for beyond what the layer does (longrope,
+    /// a window of unknown layers, any further `attn` tensor) is an error, since leaving it out
+    /// would give wrong numbers.
     ///
     /// # Errors
     ///
     /// An [`Error`] naming the key or tensor that is missing, wrong, or not supported.
     pub fn read(file: &GgufFile<'a>, layer: usize) -> Result<Self, Error> {
         let settings = Settings::new(file.metadata())?;
-        refuse_changes(&settings)?;
-
+        let window = attention::window(&settings, layer)?;
         let shape = read_shape(file, &settings, layer)?;
         let norm_eps = settings.require::<f32>(EPSILON)?;
         if !norm_eps.is_finite() || norm_eps < 0.0 {
             return Err(settings.bad(EPSILON, "a finite number, 0 or above"));
         }
         let mut warnings = Vec::new();
-        let rope = rope::read(file, &settings, shape.head_dim(), &mut warnings)?;
-        let weights = weights::read(file, layer, &shape, norm_eps)?;
+        let width = (shape.head_dim(), window.is_some());
+        let rope = rope::read(file, &settings, width, &mut warnings)?;
+        let attention = attention::read(&settings, (layer, window), &shape)?;
+        let norm = (shape.embed_dim(), norm_eps);
+        let post_norm = weights::post_norm(file, settings.architecture, layer, norm)?;
+        let weights = weights::read(file, layer, (&shape, settings.architecture), norm_eps)?;
         let decode_layer = DecodeLayer::new(shape, weights);
+        let decode_layer = decode_layer.and_then(|layer| layer.with_attention(attention));
         let layer = decode_layer.map_err(|source| Error::Layer { layer, source })?;
-        Ok(Self { layer, rope, warnings })
+        Ok(Self { layer, rope, post_norm, warnings })
     }
 }
 
@@ -195,20 +126,4 @@ fn read_shape(
     }
     let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim);
     shape.map_err(|source| Error::Layer { layer, source })
-}
-
-/// Fails if a key asks for another attention than the plain causal one.
-fn refuse_changes(settings: &Settings<'_, '_>) -> Result<(), Error> {
-    let refuse = |suffix: &str, feature| {
-        Err(Error::UnsupportedFeature { place: Place::Key(settings.key(suffix)), feature })
-    };
-    for (suffix, feature) in CHANGES {
-        if settings.get::<f64>(suffix)?.is_some_and(|value| value != 0.0) {
-            return refuse(suffix, feature);
-        }
-    }
-    if settings.get("attention.causal")? == Some(false) {
-        return refuse("attention.causal", "attention to later positions");
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@
     deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
 )]
 
+mod attention;
 mod convert;
 mod directory;
 mod error;
@@ -13,6 +14,7 @@ mod map;
 mod metadata;
 mod reader;
 mod rope;
+mod settings;
 mod tensor;
 mod tensor_type;
 mod value;

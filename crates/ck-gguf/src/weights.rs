@@ -2,12 +2,16 @@
 
 use crate::error::{Error, Place};
 use crate::file::GgufFile;
+use crate::settings::Architecture;
 use crate::tensor::Tensor;
 use crate::tensor_type::TensorType;
 use ck_fused::{LayerShape, LayerWeights, Norm, Projection};
 use ck_quant::{Format, Matrix, QuantError};
 
-/// The name of the weights of projection `short`: `q`, `k`, `v` or `output`.
+/// What stands in the names of the norms of query heads and of key heads.
+const HEAD_NORMS: [&str; 2] = ["q_norm", "k_norm"];
+
+/// The name of the weights of projection `short`: `q`, `k`, `v` or `output`; or of a norm.
 pub(crate) fn matrix_name(layer: usize, short: &str) -> String {
     format!("blk.{layer}.attn_{short}.weight")
 }
@@ -16,10 +20,10 @@ pub(crate) fn matrix_name(layer: usize, short: &str) -> String {
 pub(crate) fn read<'a>(
     file: &GgufFile<'a>,
     layer: usize,
-    shape: &LayerShape,
+    (shape, architecture): (&LayerShape, Architecture),
     norm_eps: f32,
 ) -> Result<LayerWeights<'a>, Error> {
-    refuse_others(file, layer)?;
+    refuse_others(file, layer, architecture)?;
     refuse_partial_bias(file, layer)?;
     let gamma = file.tensor(&matrix_name(layer, "norm"))?;
     let gamma = vector(&gamma, shape.embed_dim(), "the embedding length")?;
@@ -27,14 +31,48 @@ pub(crate) fn read<'a>(
     let (embed_dim, q_dim, kv_dim) = (shape.embed_dim(), shape.q_dim(), shape.kv_dim());
     let inward = "the embedding length by heads times head dimension";
     let outward = "heads times head dimension by the embedding length";
-    Ok(LayerWeights {
-        norm: Norm::new(gamma, norm_eps),
-        q: projection(file, layer, "q", ([embed_dim, q_dim], inward))?,
-        k: projection(file, layer, "k", ([embed_dim, kv_dim], inward))?,
-        v: projection(file, layer, "v", ([embed_dim, kv_dim], inward))?,
-        o: projection(file, layer, "output", ([q_dim, embed_dim], outward))?,
-    })
+    let weights = LayerWeights::new(
+        Norm::new(gamma, norm_eps),
+        projection(file, layer, "q", ([embed_dim, q_dim], inward))?,
+        projection(file, layer, "k", ([embed_dim, kv_dim], inward))?,
+        projection(file, layer, "v", ([embed_dim, kv_dim], inward))?,
+        projection(file, layer, "output", ([q_dim, embed_dim], outward))?,
+    );
+    if !architecture.has_head_norms() {
+        return Ok(weights);
+    }
+    let head_norm = |short| {
+        let gamma = file.tensor(&matrix_name(layer, short))?;
+        let gamma = vector(&gamma, shape.head_dim(), "the head dimension")?;
+        Ok::<_, Error>(Norm::new(gamma, norm_eps))
+    };
+    let [q_norm, k_norm] = HEAD_NORMS;
+    Ok(weights.with_qk_norm(head_norm(q_norm)?, head_norm(k_norm)?))
 }
+
+/// Reads the norm of what the block computes, of an architecture that has one.
+pub(crate) fn post_norm(
+    file: &GgufFile<'_>,
+    architecture: Architecture,
+    layer: usize,
+    (embed_dim, eps): (usize, f32),
+) -> Result<Option<Norm<'static>>, Error> {
+    let name = format!("blk.{layer}.{POST_NORM}");
+    if architecture.has_post_norm() {
+        let gamma = vector(&file.tensor(&name)?, embed_dim, "the embedding length")?;
+        return Ok(Some(Norm::new(gamma, eps)));
+    }
+    match file.find(&name) {
+        Some(_) => {
+            let feature = "a norm of what the block computes, in an architecture without one";
+            Err(Error::UnsupportedFeature { place: Place::Tensor(name), feature })
+        }
+        None => Ok(None),
+    }
+}
+
+/// What follows the number of the layer in the name of the norm of what the block computes.
+const POST_NORM: &str = "post_attention_norm.weight";
 
 /// The name of the bias of projection `short`.
 fn bias_name(layer: usize, short: &str) -> String {
@@ -75,7 +113,7 @@ fn matrix<'a>(tensor: &Tensor<'a>) -> Result<Matrix<'a>, Error> {
 /// A vector of `len` finite F32 elements.
 ///
 /// F16 is refused here: ggml keeps norm weights and biases in F32.
-fn vector(tensor: &Tensor<'_>, len: usize, why: &str) -> Result<Vec<f32>, Error> {
+pub(crate) fn vector(tensor: &Tensor<'_>, len: usize, why: &str) -> Result<Vec<f32>, Error> {
     tensor.expect_dims(&[len], why)?;
     let elements = tensor.f32_elements()?;
     match elements.iter().enumerate().find(|(_, value)| !value.is_finite()) {
@@ -97,14 +135,21 @@ fn refuse_partial_bias(file: &GgufFile<'_>, layer: usize) -> Result<(), Error> {
     }
 }
 
-/// Fails if the layer's attention has a tensor that would not be read, such as the norms of Qwen3's heads.
-fn refuse_others(file: &GgufFile<'_>, layer: usize) -> Result<(), Error> {
+/// Fails if the layer's attention has a tensor that would not be read.
+fn refuse_others(
+    file: &GgufFile<'_>,
+    layer: usize,
+    architecture: Architecture,
+) -> Result<(), Error> {
     let projections = ["q", "k", "v", "output"];
     let weights = projections.map(|short| matrix_name(layer, short));
     let biases = projections.map(|short| bias_name(layer, short));
     let norm = matrix_name(layer, "norm");
+    let head_norms = HEAD_NORMS.map(|short| matrix_name(layer, short));
+    let head_norms = if architecture.has_head_norms() { &head_norms[..] } else { &[] };
     let known = |name: &str| {
-        weights.iter().chain(&biases).chain([&norm]).any(|known| known.as_str() == name)
+        let all = weights.iter().chain(&biases).chain([&norm]).chain(head_norms);
+        all.into_iter().any(|known| known.as_str() == name)
     };
 
     let prefix = format!("blk.{layer}.attn");

@@ -18,3 +18,11 @@ pub use isa::{Avx2, Avx512Vnni};
 pub use isa::{Isa, UnavailableLevel};
 pub use level::{Features, Level, UnknownLevel};
 pub use vector::{MAX_LANES, Vectors};
+
+// What users keep, and hand to other threads.
+const _: () = {
+    const fn on_any_thread<T: Send + Sync>() {}
+    on_any_thread::<Isa>();
+    on_any_thread::<Features>();
+    on_any_thread::<UnavailableLevel>();
+};

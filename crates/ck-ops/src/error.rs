@@ -92,6 +92,42 @@ pub enum OpError {
         /// The base.
         base: f64,
     },
+    /// A number of a RoPE scaling makes no sense.
+    #[error("rope scaling: {what} must be {expected}, found {found}")]
+    RopeScaling {
+        /// The number.
+        what: &'static str,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: f64,
+    },
+    /// A frequency factor of RoPE is not a positive finite number.
+    #[error(
+        "rope: the frequency factor of pair {pair} must be finite and positive, found {factor}"
+    )]
+    RopeFactor {
+        /// The pair.
+        pair: usize,
+        /// Its factor.
+        factor: f32,
+    },
+    /// Base, factors and scaling together make a frequency whose angles are beyond the range of f64.
+    #[error("rope: pair {pair} turns by {frequency:e} per position, which is beyond any use")]
+    RopeFrequency {
+        /// The pair.
+        pair: usize,
+        /// The frequency in radians per position.
+        frequency: f64,
+    },
+    /// What cosines and sines are multiplied by is beyond the range of f32, or not positive.
+    #[error(
+        "rope: the magnitude of the rotation must be a positive number within f32, found {magnitude:e}"
+    )]
+    RopeMagnitude {
+        /// The attention factor times the scaling's own magnitude.
+        magnitude: f64,
+    },
     /// The position is outside the RoPE table.
     #[error("rope: position {position} is outside the table of {positions} positions")]
     PositionOutsideTable {

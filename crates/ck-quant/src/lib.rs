@@ -29,3 +29,13 @@ pub use packed::PackedMatrix;
 pub use q5_0::BlockQ5_0;
 pub use q8_0::BlockQ8_0;
 pub use weights::Weights;
+
+// What users keep, and hand to other threads.
+const _: () = {
+    const fn on_any_thread<T: Send + Sync>() {}
+    on_any_thread::<Matrix<'static>>();
+    on_any_thread::<PackedMatrix>();
+    on_any_thread::<QuantizedVector>();
+    on_any_thread::<Weights<'static>>();
+    on_any_thread::<QuantError>();
+};

@@ -66,13 +66,48 @@ pub fn rmsnorm(exact: &RmsNorm, gamma_row: &[f64], eps: f32) -> Vec<f64> {
     exact.values.iter().zip(gamma_row).map(bound).collect()
 }
 
+/// The bounds of an RMSNorm row whose input may be off by `input_error`, element by element.
+///
+/// With `R = sqrt(mean(x^2) + eps)`, which is the length of a vector of the elements over `sqrt(n)` and `sqrt(eps)`, an input that
+/// is off moves R by at most `r = sqrt(mean(error^2))`. So `x / R` is off by at most `(error + |x| r / R) / (R - r)`.
+/// What [`rmsnorm`] says of the roundings applies to the row that is off. Infinite where r is not below R.
+///
+/// # Panics
+///
+/// If the lengths differ.
+#[must_use]
+pub fn rmsnorm_of_errors(
+    exact: &RmsNorm,
+    input: &[f64],
+    input_error: &[f64],
+    gamma_row: &[f64],
+    eps: f32,
+) -> Vec<f64> {
+    assert_eq!(input.len(), input_error.len(), "one error per element");
+    let root = (exact.mean_square + f64::from(eps)).sqrt();
+    let squares: f64 = input_error.iter().map(|error| error * error).sum();
+    let off = (squares / input.len() as f64).sqrt();
+    if off >= root {
+        return vec![f64::INFINITY; input.len()];
+    }
+    let moved: Vec<f64> = input
+        .iter()
+        .zip(input_error)
+        .zip(gamma_row)
+        .map(|((x, error), gamma)| gamma.abs() * (error + x.abs() * off / root) / (root - off))
+        .collect();
+    let values = exact.values.iter().zip(&moved).map(|(y, moved)| y.abs() + moved).collect();
+    let mean_square = (root - off).powi(2) - f64::from(eps);
+    let rounded = rmsnorm(&RmsNorm { values, mean_square }, gamma_row, eps);
+    moved.iter().zip(rounded).map(|(moved, rounded)| moved + rounded).collect()
+}
+
 /// The bounds of a rotated head, given the head before the rotation and how far each of its elements may be off.
 ///
-/// A result is `a cos - b sin` (or `a sin + b cos`): table entry, product and sum round, `gamma(3)` of each
-/// term's magnitude, whether or not the multiplication is fused. The angle is computed in `f64` by both sides; the
-/// rounded exponent, times the logarithm of the base, and one power function each make it wrong by at most
-/// `angle * (4 + ln(base)) * 2^-51`, which moves the result by that times `|a| + |b|`. Errors of the input pass
-/// through the rotation. Elements beyond the rotary width keep their own error.
+/// A result is `a cos - b sin` (or `a sin + b cos`), cosine and sine times the magnitude: table entry, product and sum
+/// round, `gamma(3)` of each term's magnitude, whether or not the multiplication is fused. The angle is computed in
+/// `f64` by both sides; what [`Rope::angle_error`] says of it moves the result by that times `|a| + |b|`. Errors
+/// of the input pass through the rotation. Elements beyond the rotary width keep their own error.
 ///
 /// # Panics
 ///
@@ -84,8 +119,9 @@ pub fn rope(rope: &Rope, position: usize, head: &[f64], input_error: &[f64]) -> 
     for pair in 0..rope.width / 2 {
         let (first, second) = rope.elements(pair);
         let angle = rope.angle(position, pair);
-        let (sin, cos) = (angle.sin().abs(), angle.cos().abs());
-        let angle_error = angle * (4.0 + rope.base.ln().abs()) * 2.0 * f64::EPSILON;
+        let magnitude = rope.magnitude();
+        let (sin, cos) = (angle.sin().abs() * magnitude, angle.cos().abs() * magnitude);
+        let angle_error = rope.angle_error(position, pair) * magnitude;
         let (a, b) = (head[first].abs(), head[second].abs());
         let (a_error, b_error) = (input_error[first], input_error[second]);
         let common = angle_error * (a + b) + 3.0 * UNDERFLOW;

@@ -120,6 +120,37 @@ fn rmsnorm_of_rows_whose_mean_square_is_subnormal_is_within_the_bound() {
     }
 }
 
+#[test]
+fn rmsnorm_lets_errors_of_its_input_through() {
+    let mut rng = Rng::new(10);
+    for (n, eps, error) in [(1, 1e-6, 1e-3), (32, 0.0, 1e-3), (64, 1e-5, 1e-6), (128, 1.0, 1e-2)] {
+        let input = Values::Normal.row(&mut rng, n);
+        let gamma = Values::Normal.row(&mut rng, n);
+        let (wide, wide_gamma) = (widen(&input), widen(&gamma));
+        let exact = rmsnorm(&wide, &wide_gamma, eps).expect("finite");
+        let errors = vec![f64::from(error); n];
+        let limits = bounds::rmsnorm_of_errors(&exact, &wide, &errors, &wide_gamma, eps);
+        for all_one_way in [false, true] {
+            let mut moved = |x: &f32| {
+                let sign = if all_one_way { x.signum() } else { rng.sign() };
+                x + 0.99 * error * sign
+            };
+            let moved: Vec<f32> = input.iter().map(&mut moved).collect();
+            let got = rmsnorm_in_f32(&moved, &gamma, eps, n);
+            assert_within(&format!("{n}, {error}"), &got, &exact.values, &limits);
+        }
+        // Not much more than the error of one element and that of the whole length.
+        let root = (exact.mean_square + f64::from(eps)).sqrt();
+        for ((limit, gamma), x) in limits.iter().zip(&wide_gamma).zip(&wide) {
+            let most = gamma.abs() * f64::from(error) / root * (1.0 + x.abs() / root);
+            assert!(*limit < 1.1 * most + 1e-5 * (1.0 + x.abs()), "{n}: {limit} {most}");
+        }
+    }
+    let exact = rmsnorm(&[1.0, -1.0], &[1.0; 2], 0.0).expect("finite");
+    let limits = bounds::rmsnorm_of_errors(&exact, &[1.0, -1.0], &[1.0; 2], &[1.0; 2], 0.0);
+    assert!(limits.iter().all(|limit| limit.is_infinite()), "nothing is known then");
+}
+
 fn rope_in_f32(rope: &Rope, position: usize, head: &[f32]) -> Vec<f32> {
     let mut rotated = head.to_vec();
     for pair in 0..rope.width / 2 {
@@ -138,7 +169,7 @@ fn rope_is_within_the_bound_and_faults_are_not() {
     let mut rng = Rng::new(4);
     for pairing in Pairing::ALL {
         for (head_dim, width, base) in [(64, 64, 1e4), (80, 32, 1e6), (128, 128, 5e5)] {
-            let rope = Rope { pairing, width, base };
+            let rope = Rope::new(pairing, width, base);
             for position in [0, 1, 2, 63, 840, 4095, 131_071] {
                 for values in [Values::Normal, Values::HugeActivations, Values::Subnormal] {
                     let head = values.row(&mut rng, head_dim);
@@ -159,7 +190,7 @@ fn rope_is_within_the_bound_and_faults_are_not() {
 
 #[test]
 fn rope_lets_errors_of_its_input_through() {
-    let rope = Rope { pairing: Pairing::SplitHalf, width: 64, base: 1e4 };
+    let rope = Rope::new(Pairing::SplitHalf, 64, 1e4);
     let mut rng = Rng::new(5);
     let head = Values::Normal.row(&mut rng, 64);
     let error = 1e-3;

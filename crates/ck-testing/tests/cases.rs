@@ -1,8 +1,8 @@
 //! Published cases with values that were worked out by hand: the oracle must give them, or it judges nothing.
 
 use ck_testing::oracle::{
-    Attention, Block, Format, Pairing, Rejected, Rope, block_dot, dequantize_row, quantize_row,
-    rmsnorm,
+    Attention, Block, Format, Pairing, Rejected, Rope, Scaling, block_dot, dequantize_row,
+    quantize_row, rmsnorm,
 };
 use half::f16;
 
@@ -137,7 +137,7 @@ fn ties_round_to_even_in_q8_0_and_up_in_q5_0() {
 #[test]
 fn rope_pairs_halves_or_neighbours() {
     let rotated = |pairing, mut head: [f64; 4], position| {
-        Rope { pairing, width: 4, base: 1e4 }.rotate_head(position, &mut head);
+        Rope::new(pairing, 4, 1e4).rotate_head(position, &mut head);
         head
     };
     let (cos, sin) = (0.540_302_3, 0.841_471_0);
@@ -159,9 +159,34 @@ fn rope_pairs_halves_or_neighbours() {
 #[test]
 fn rope_angles_follow_the_base() {
     for (base, expected) in [(1e6, 0.649_381_6), (1e4, 0.749_894_2)] {
-        let rope = Rope { pairing: Pairing::SplitHalf, width: 64, base };
+        let rope = Rope::new(Pairing::SplitHalf, 64, base);
         near(rope.angle(1, 1), expected, 5e-8);
     }
+}
+
+/// Llama 3.1, pair 32 of heads of 128: 500000^(-1/2) turns 1.843849 times in 8192 positions, so 0.281283 of the way from
+/// 1 to 4; (1 - s) / 8 + s = 0.371122. Qwen's YaRN: the ramp is from 23.596 rounded down to 39.651 rounded up.
+#[test]
+fn rope_scalings_by_hand() {
+    let llama3 = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, context: 8192.0 };
+    let rope = Rope::new(Pairing::Interleaved, 128, 5e5);
+    let kept = |rope: Rope, scaling, pair| {
+        rope.with_scaling(scaling).angle(1000, pair) / rope.angle(1000, pair)
+    };
+    for (pair, expected) in [(0, 1.0), (28, 1.0), (32, 0.371_122_3), (35, 0.125), (63, 0.125)] {
+        near(kept(rope, llama3, pair), expected, 5e-8);
+    }
+    let yarn = Scaling::llama_cpp_yarn(4.0, 32_768.0, (32.0, 1.0), 1.0, (1.0, 0.0));
+    let rope = Rope::new(Pairing::SplitHalf, 128, 1e6);
+    for (pair, expected) in [(23, 1.0), (31, 11.0 / 17.0), (40, 0.25), (63, 0.25)] {
+        near(kept(rope, yarn, pair), expected, 1e-12);
+    }
+    near(rope.with_scaling(yarn).magnitude(), 1.138_629_436_112, 1e-12);
+    let linear = rope.with_scaling(Scaling::linear(8.0));
+    assert_eq!((linear.angle(800, 5), linear.magnitude()), (rope.angle(100, 5), 1.0));
+    let mut head = [1.0, 0.0];
+    Rope { factors: &[4.0], ..Rope::new(Pairing::SplitHalf, 2, 1e4) }.rotate_head(4, &mut head);
+    near(head[0], 0.540_302_3, 5e-8);
 }
 
 /// Case B21.

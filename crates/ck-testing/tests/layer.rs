@@ -8,7 +8,7 @@ use ck_testing::oracle::{
 };
 
 const SHAPE: Shape = Shape { embed_dim: 96, n_heads: 6, n_kv_heads: 3, head_dim: 32 };
-const ROPE: Rope = Rope { pairing: Pairing::SplitHalf, width: 32, base: 1e4 };
+const ROPE: Rope = Rope::new(Pairing::SplitHalf, 32, 1e4);
 
 fn layer(formats: Formats, biases: Biases, cache: CacheRounding) -> Layer {
     Layer::new(random_layer(1, SHAPE, formats, biases), ROPE, cache).expect("a good shape")
@@ -138,7 +138,7 @@ fn a_bias_is_added_before_the_rotation() {
     weights.k.bias = Some(bias_k.clone());
     weights.v.bias = Some(bias_v.clone());
     let step = |weights: LayerWeights| {
-        let rope = Rope { pairing: Pairing::SplitHalf, width: 64, base: 1e6 };
+        let rope = Rope::new(Pairing::SplitHalf, 64, 1e6);
         let mut layer = Layer::new(weights, rope, CacheRounding::None).expect("a good shape");
         let first = layer.step(&[0.0; 32], None).expect("zeros");
         (first, layer.step(&[0.0; 32], None).expect("zeros"))

@@ -89,7 +89,7 @@ proptest! {
     fn a_rotation_keeps_lengths_and_depends_on_distances(q in numbers(16), k in numbers(16), at in 0usize..4000, distance in 0usize..100) {
         for pairing in Pairing::ALL {
             for width in [16, 10] {
-                let rope = Rope { pairing, width, base: 1e4 };
+                let rope = Rope::new(pairing, width, 1e4);
                 let rotated = |head: &[f64], position| {
                     let mut head = head.to_vec();
                     rope.rotate_head(position, &mut head);

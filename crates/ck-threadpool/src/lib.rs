@@ -35,3 +35,12 @@ pub use slice::{Plan, Planned, SharedSlice};
 pub use split::split_blocks;
 pub use team::{Interrupted, Team, solo};
 pub use wait::WaitPolicy;
+
+// What users keep, and hand to other threads.
+const _: () = {
+    const fn on_any_thread<T: Send + Sync>() {}
+    on_any_thread::<ThreadPool>();
+    on_any_thread::<WorkCounter>();
+    on_any_thread::<SharedSlice<'static, f32>>();
+    on_any_thread::<BuildError>();
+};

@@ -11,6 +11,7 @@ mod sanitizers;
 mod soak;
 mod steps;
 mod tools;
+mod users;
 
 use anyhow::{Context, Result, bail};
 use std::process::{Command, ExitCode};

@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak};
+use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak, users};
 
 /// Every step, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -68,6 +68,16 @@ pub(super) const STEPS: &[Step] = &[
         name: "dependencies",
         about: "licences, sources and duplicates of everything that is built (cargo-deny)",
         run: |_| dependencies::run(),
+    },
+    Step {
+        name: "packages",
+        about: "every published crate builds from its package alone",
+        run: |_| users::packages(),
+    },
+    Step {
+        name: "examples",
+        about: "the examples that are packages of their own run (candle as a dependency)",
+        run: |_| users::examples(),
     },
     Step {
         name: "semver",

@@ -6,6 +6,7 @@ mod pair;
 mod sample;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use ck_ops::Q8_0;
 use ck_testing::generate::Rng;
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use half::f16;
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 type MakePair = for<'w> fn(&'w Sample, &mut Rng) -> Result<Box<dyn AnyPair + 'w>>;
 
 /// Every type of cache elements.
-const CACHES: &[MakePair] = &[pair::make::<f32>, pair::make::<f16>];
+const CACHES: &[MakePair] = &[pair::make::<f32>, pair::make::<f16>, pair::make::<Q8_0>];
 
 /// The largest pool. More threads than CPUs, on most machines.
 pub(crate) const MOST_THREADS: usize = 4;

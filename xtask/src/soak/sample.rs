@@ -56,13 +56,13 @@ impl Sample {
     pub(super) fn layer(&self) -> Result<DecodeLayer<'_>> {
         let Shape { embed_dim, n_heads, n_kv_heads, head_dim } = self.weights.shape;
         let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim)?;
-        let weights = LayerWeights {
-            norm: Norm::new(&self.weights.gamma[..], self.weights.eps),
-            q: projection(&self.weights.q)?,
-            k: projection(&self.weights.k)?,
-            v: projection(&self.weights.v)?,
-            o: projection(&self.weights.o)?,
-        };
+        let weights = LayerWeights::new(
+            Norm::new(&self.weights.gamma[..], self.weights.eps),
+            projection(&self.weights.q)?,
+            projection(&self.weights.k)?,
+            projection(&self.weights.v)?,
+            projection(&self.weights.o)?,
+        );
         Ok(DecodeLayer::new(shape, weights)?)
     }
 }

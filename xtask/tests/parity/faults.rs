@@ -75,7 +75,7 @@ fn long_recordings_of_other_shapes_pass() {
         [(96, Pairing::SplitHalf, Biases::QKV), (128, Pairing::Interleaved, Biases::NONE)]
     {
         let shape = Shape { embed_dim: 512, n_heads: 6, n_kv_heads: 3, head_dim };
-        let rope = Rope { pairing, width: head_dim, base: 1e4 };
+        let rope = Rope::new(pairing, head_dim, 1e4);
         let name = format!("long-{head_dim}");
         let golden = Recording::new(shape, rope, biases, 300).write(&format!("{name}.gguf"));
         let run = Run::new(&name, &golden, &SCALAR);

@@ -51,7 +51,7 @@ impl Recording {
     /// A short recording of a small layer.
     pub(crate) fn small() -> Self {
         let shape = Shape { embed_dim: 64, n_heads: 4, n_kv_heads: 2, head_dim: 32 };
-        let rope = Rope { pairing: Pairing::SplitHalf, width: 32, base: 1e6 };
+        let rope = Rope::new(Pairing::SplitHalf, 32, 1e6);
         Self::new(shape, rope, Biases::QKV, 5)
     }
 

@@ -12,8 +12,8 @@ use std::ops::Range;
 ///
 /// A unit is one query head over one chunk of the context. The full chunks and the last one, which is
 /// shorter, are shared out one after the other, each evenly. Neighbouring units of one KV head and chunk are
-/// served together. Every member rotates and rounds K for itself, and rotates the queries that it needs:
-/// both are small, and nobody has to wait for them.
+/// served together. Every member normalizes, rotates and rounds K for itself, and normalizes and rotates the queries
+/// that it needs: both are small, and nobody has to wait for them.
 pub(crate) fn attend<E: CacheElement>(
     team: &Team<'_>,
     step: Step<'_, E>,

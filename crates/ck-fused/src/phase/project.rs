@@ -9,7 +9,7 @@ use ck_quant::{Isa, QuantizedVector};
 use ck_threadpool::Team;
 use std::ops::Range;
 
-/// Computes the member's rows of Q, K and V. They are not rotated yet.
+/// Computes the member's rows of Q, K and V. They are not normalized by head or rotated yet.
 ///
 /// A unit is a panel of 16 rows, dealt over all three projections, so that the members' shares differ by at
 /// most one panel. Units need not keep the pairs of a rotation together, since whoever attends rotates.

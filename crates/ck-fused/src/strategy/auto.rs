@@ -51,13 +51,13 @@ mod tests {
             let bytes = &bytes[..Format::Q5_0.matrix_bytes(rows, embed_dim).unwrap()];
             Projection::new(Matrix::new(Format::Q5_0, rows, embed_dim, bytes).unwrap())
         };
-        let weights = LayerWeights {
-            norm: Norm::new(vec![1.0; embed_dim], 1e-6),
-            q: projection(embed_dim),
-            k: projection(32),
-            v: projection(32),
-            o: projection(embed_dim),
-        };
+        let weights = LayerWeights::new(
+            Norm::new(vec![1.0; embed_dim], 1e-6),
+            projection(embed_dim),
+            projection(32),
+            projection(32),
+            projection(embed_dim),
+        );
         let layer = DecodeLayer::new(shape, weights).unwrap();
         let mut cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), stored).unwrap();
         let new = NewPosition::new(cache.shape()).unwrap();

@@ -126,13 +126,13 @@ mod tests {
             let bytes = &bytes[..Format::Q5_0.matrix_bytes(rows, 64).unwrap()];
             Projection::new(Matrix::new(Format::Q5_0, rows, 64, bytes).unwrap())
         };
-        let weights = LayerWeights {
-            norm: Norm::new(vec![1.0; 64], 1e-6),
-            q: projection(64),
-            k: projection(32),
-            v: projection(32),
-            o: projection(64),
-        };
+        let weights = LayerWeights::new(
+            Norm::new(vec![1.0; 64], 1e-6),
+            projection(64),
+            projection(32),
+            projection(32),
+            projection(64),
+        );
         let layer = DecodeLayer::new(shape, weights).unwrap();
         let cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), 1).unwrap();
         let pool = ThreadPool::new(2).unwrap();

@@ -61,13 +61,13 @@ fn project<E: CacheElement>(
     let (k, v) = me.kv.split_at_mut(shape.kv_dim());
     phase::product(step.isa, &weights.k, &me.activations, all.clone(), k)?;
     phase::product(step.isa, &weights.v, &me.activations, all, v)?;
-    step.rotate(k)?;
+    step.rotate_keys(k, &mut me.head)?;
     me.new.set(step.isa, k, v)?;
 
     let rows = heads.start * shape.head_dim()..heads.end * shape.head_dim();
     let q = &mut me.q[rows.clone()];
     phase::product(step.isa, &weights.q, &me.activations, rows, q)?;
-    step.rotate(q)
+    step.rotate_queries(q, &mut me.head)
 }
 
 /// Attends with `heads` over the whole context. The results of the other heads become zeros: all of them are

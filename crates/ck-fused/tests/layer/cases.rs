@@ -273,7 +273,7 @@ fn the_residual_is_the_input_and_nothing_that_was_normalized() {
 #[test]
 fn biases_are_added_before_the_rotation() {
     let shape = Shape { embed_dim: 896, n_heads: 14, n_kv_heads: 2, head_dim: 64 };
-    let rope = Rope { pairing: Pairing::SplitHalf, width: 64, base: 1e6 };
+    let rope = Rope::new(Pairing::SplitHalf, 64, 1e6);
     let mut sample = Sample::new(9, shape, rope);
     let mut bias_k = vec![0.0; 128];
     (bias_k[0], bias_k[64]) = (1.0, 1.0);

@@ -1,10 +1,11 @@
 //! A decode call is the composition of its operations, by bits: whatever the residual, in place or not, again
 //! and again.
 
-use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, bits, runners, scalar};
+use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, YARN, bits, runners, scalar};
 use ck_fused::{Context, DecodeLayer, Projection, Qkv, Stages};
 use ck_ops::{
-    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, RopeTable, flash_decode, rms_norm,
+    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, Q8_0, RopeTable, flash_decode,
+    rms_norm,
 };
 use ck_quant::{Isa, QuantizedVector};
 use ck_testing::compare::assert_bits_eq;
@@ -36,6 +37,14 @@ fn by_operations<E: CacheElement>(
     let mut normed = vec![f32::NAN; input.len()];
     rms_norm(isa, input, &weights.norm.gamma, weights.norm.eps, &mut normed).expect("finite");
     let [mut q, mut k, v] = [&weights.q, &weights.k, &weights.v].map(|p| project(p, &normed));
+    for (norm, row) in [(&weights.q_norm, &mut q), (&weights.k_norm, &mut k)] {
+        if let Some(norm) = norm {
+            for head in row.chunks_exact_mut(shape.head_dim()) {
+                let projected = head.to_vec();
+                rms_norm(isa, &projected, &norm.gamma, norm.eps, head).expect("finite");
+            }
+        }
+    }
     if let Some(rope) = rope {
         rope.apply(isa, cache.len(), &mut q).expect("in the table");
         rope.apply(isa, cache.len(), &mut k).expect("in the table");
@@ -76,6 +85,7 @@ fn check<E: CacheElement>(sample: &Sample, tokens: usize) {
 fn decoding_is_the_composition_of_the_operations_across_chunks() {
     check::<f32>(&Sample::small(1), CHUNK + 3);
     check::<f16>(&Sample::small(1), CHUNK + 3);
+    check::<Q8_0>(&Sample::small(1), CHUNK + 3);
 }
 
 #[test]
@@ -84,7 +94,7 @@ fn decoding_is_the_composition_of_the_operations_for_every_head_dimension() {
         for pairing in Pairing::ALL {
             let shape = Shape { embed_dim: 64, n_heads: 8, n_kv_heads: 4, head_dim };
             for width in [0, head_dim / 2, head_dim] {
-                check::<f32>(&Sample::new(2, shape, Rope { pairing, width, base: 1e6 }), 3);
+                check::<f32>(&Sample::new(2, shape, Rope::new(pairing, width, 1e6)), 3);
             }
         }
     }
@@ -101,9 +111,24 @@ fn decoding_is_the_composition_of_the_operations_for_every_format_and_bias() {
 }
 
 #[test]
+fn decoding_is_the_composition_of_the_operations_with_norms_of_heads_and_scalings() {
+    for rope in [ROPE, NO_ROPE, YARN] {
+        let sample = Sample::new(12, SHAPE, rope).with_head_norms(13);
+        check::<f32>(&sample, 5);
+        check::<f16>(&sample, 5);
+        check::<Q8_0>(&sample, 5);
+        let (mut q_only, mut k_only) = (sample.clone(), sample);
+        q_only.weights.k_norm = None;
+        k_only.weights.q_norm = None;
+        check::<f32>(&q_only, 3);
+        check::<f32>(&k_only, 3);
+    }
+}
+
+#[test]
 fn decoding_is_the_composition_of_the_stages() {
-    for rope in [ROPE, NO_ROPE] {
-        let sample = Sample::new(4, SHAPE, rope);
+    let plain = [ROPE, NO_ROPE].map(|rope| Sample::new(4, SHAPE, rope));
+    for sample in plain.into_iter().chain([Sample::new(4, SHAPE, YARN).with_head_norms(5)]) {
         let layer = sample.layer();
         let mut memory = Memory::<f32>::new(&sample, CHUNK + 2);
         let mut scratch = Memory::<f32>::new(&sample, CHUNK + 2).scratch;

@@ -1,7 +1,9 @@
 //! What the constructors and the stages refuse, and what they say.
 
 use crate::sample::{Memory, ROPE, SHAPE, Sample};
-use ck_fused::{DecodeLayer, LayerError, LayerWeights, Scratch, Stages, Strategy, UnknownStrategy};
+use ck_fused::{
+    DecodeLayer, LayerError, LayerWeights, Norm, Scratch, Stages, Strategy, UnknownStrategy,
+};
 use ck_ops::{Attention, CacheShape, KvCache};
 use ck_quant::{Format, Isa, Matrix};
 use ck_testing::generate::Values;
@@ -59,12 +61,14 @@ fn vectors_of_other_lengths_and_what_is_not_finite() {
     let sample = Sample::small(2);
     let shape = sample.shape();
     type Put = fn(&mut LayerWeights<'_>, Vec<f32>);
-    let vectors: [(&str, usize, Put); 5] = [
+    let vectors: [(&str, usize, Put); 7] = [
         ("norm weight", shape.embed_dim(), |w, x| w.norm.gamma = Cow::Owned(x)),
         ("Q bias", shape.q_dim(), |w, x| w.q.bias = Some(Cow::Owned(x))),
         ("K bias", shape.kv_dim(), |w, x| w.k.bias = Some(Cow::Owned(x))),
         ("V bias", shape.kv_dim(), |w, x| w.v.bias = Some(Cow::Owned(x))),
         ("O bias", shape.embed_dim(), |w, x| w.o.bias = Some(Cow::Owned(x))),
+        ("Q norm weight", shape.head_dim(), |w, x| w.q_norm = Some(Norm::new(x, 1e-6))),
+        ("K norm weight", shape.head_dim(), |w, x| w.k_norm = Some(Norm::new(x, 1e-6))),
     ];
     for (what, expected, put) in vectors {
         for found in [0, 1, expected - 1, expected + 1] {
@@ -93,6 +97,14 @@ fn an_epsilon_is_finite_and_not_negative() {
     for eps in [-1e-6, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
         let error = refusal(&sample, |weights| weights.norm.eps = eps);
         assert!(matches!(error, LayerError::Epsilon { .. }), "{error}");
+        let head_norm = || Some(Norm::new(vec![1.0; 32], eps));
+        for put in [
+            |w: &mut LayerWeights<'_>, norm| w.q_norm = norm,
+            |w: &mut LayerWeights<'_>, norm| w.k_norm = norm,
+        ] {
+            let error = refusal(&sample, |weights| put(weights, head_norm()));
+            assert!(matches!(error, LayerError::Epsilon { .. }), "{error}");
+        }
     }
     for eps in [0.0, -0.0, f32::from_bits(1), 1e-5, f32::MAX] {
         let mut weights = sample.layer_weights();

@@ -3,10 +3,10 @@
 
 use crate::sample::{Memory, NO_ROPE, SHAPE, Sample, bits, runners};
 use ck_fused::{DecodeLayer, LayerError, Runner, Scratch};
-use ck_ops::{CHUNK, CacheElement, CacheShape, KvCache, OpError, RopeConfig, RopeTable};
+use ck_ops::{CHUNK, CacheElement, CacheShape, KvCache, OpError, Q8_0, RopeConfig, RopeTable};
 use ck_quant::QuantError;
 use ck_testing::generate::Values;
-use ck_testing::oracle::{LayerWeights, Shape};
+use ck_testing::oracle::{HeadNorm, LayerWeights, Projection, Shape};
 use half::f16;
 
 /// Tokens decoded before a call fails: some, and as many as make the failing one begin a chunk.
@@ -189,6 +189,35 @@ fn zeros_without_an_epsilon() {
     });
 }
 
+// Alike for the norms of heads: a projection of zeros, without a bias.
+#[test]
+fn heads_of_zeros_without_an_epsilon() {
+    let sample = Sample::small(14).with_head_norms(15);
+    let zero = |error: &LayerError| *error == LayerError::Op(OpError::ZeroMeanSquare);
+    let silent = |projection: &mut Projection, norm: &mut Option<HeadNorm>| {
+        projection.bytes.fill(0);
+        projection.bias = None;
+        norm.as_mut().expect("a norm").eps = 0.0;
+    };
+    overflow::<f32>(&sample, |w| silent(&mut w.q, &mut w.q_norm), zero);
+    overflow::<f32>(&sample, |w| silent(&mut w.k, &mut w.k_norm), zero);
+}
+
+#[test]
+fn overflows_of_the_norms_of_heads() {
+    let sample = Sample::small(16).with_head_norms(17);
+    let gamma = |norm: &mut Option<HeadNorm>| norm.as_mut().expect("a norm").gamma.fill(f32::MAX);
+    let score = |error: &LayerError| {
+        matches!(error, LayerError::Op(OpError::NonFiniteScore { .. } | OpError::NonFinite { .. }))
+    };
+    overflow::<f32>(&sample, |weights| gamma(&mut weights.q_norm), score);
+    overflow::<f32>(&sample, |weights| gamma(&mut weights.k_norm), score);
+    let square =
+        |error: &LayerError| matches!(error, LayerError::Op(OpError::MeanSquareOverflow { .. }));
+    overflow::<f32>(&sample, |weights| set_bias(&mut weights.q.bias, 1e30), square);
+    overflow::<f32>(&sample, |weights| set_bias(&mut weights.k.bias, 1e30), square);
+}
+
 #[test]
 fn overflows_of_attention() {
     let score = |error: &LayerError| {
@@ -238,6 +267,8 @@ fn rows_beyond_the_range_of_the_cache() {
     };
     overflow::<f16>(&sample, |weights| set_bias(&mut weights.k.bias, 7e4), range("keys"));
     overflow::<f16>(&sample, |weights| set_bias(&mut weights.v.bias, -7e4), range("values"));
+    overflow::<Q8_0>(&sample, |weights| set_bias(&mut weights.k.bias, 9e6), range("keys"));
+    overflow::<Q8_0>(&sample, |weights| set_bias(&mut weights.v.bias, -9e6), range("values"));
 }
 
 #[test]

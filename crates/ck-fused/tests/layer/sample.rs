@@ -3,16 +3,29 @@
 use ck_fused::{
     Context, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
 };
-use ck_ops::{CacheElement, KvCache, NewPosition, Pairing, RopeConfig, RopeTable};
+use ck_ops::{
+    CacheElement, KvCache, NewPosition, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn,
+};
 use ck_quant::{Format, Isa, Matrix};
-use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer};
-use ck_testing::oracle::{self, Rope, Shape};
+use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, with_head_norms};
+use ck_testing::oracle::{self, Rope, Scaling, Shape};
 
 /// Two query heads share each KV head, and no two widths are equal.
 pub(crate) const SHAPE: Shape = Shape { embed_dim: 96, n_heads: 4, n_kv_heads: 2, head_dim: 32 };
 
 /// A rotation of the whole head of [`SHAPE`].
-pub(crate) const ROPE: Rope = Rope { pairing: oracle::Pairing::SplitHalf, width: 32, base: 1e4 };
+pub(crate) const ROPE: Rope = Rope::new(oracle::Pairing::SplitHalf, 32, 1e4);
+
+/// A rotation for four times a context of 64 positions: the ramp ends within the head, and heads become longer, by
+/// 1 + 0.1 ln 4 and by a factor of the model, also at position 0.
+pub(crate) const YARN: Rope = ROPE.with_scaling(Scaling::Ggml {
+    freq_scale: 0.25,
+    ext_factor: 1.0,
+    attn_factor: 1.125,
+    beta_fast: 8.0,
+    beta_slow: 1.0,
+    n_ctx_orig: 64.0,
+});
 
 /// No rotation at all: a rotary width of 0.
 pub(crate) const NO_ROPE: Rope = Rope { width: 0, ..ROPE };
@@ -30,6 +43,11 @@ impl Sample {
         Self { weights: random_layer(seed, shape, Formats::RECORDED, Biases::ALL), rope }
     }
 
+    /// The same with norms of its query heads and key heads.
+    pub(crate) fn with_head_norms(self, seed: u64) -> Self {
+        Self { weights: with_head_norms(seed, self.weights), ..self }
+    }
+
     /// A sample of [`SHAPE`].
     pub(crate) fn small(seed: u64) -> Self {
         Self::new(seed, SHAPE, ROPE)
@@ -42,13 +60,16 @@ impl Sample {
 
     /// The weights as the layer takes them, borrowed.
     pub(crate) fn layer_weights(&self) -> LayerWeights<'_> {
-        LayerWeights {
-            norm: Norm::new(&self.weights.gamma[..], self.weights.eps),
-            q: projection(&self.weights.q),
-            k: projection(&self.weights.k),
-            v: projection(&self.weights.v),
-            o: projection(&self.weights.o),
-        }
+        let mut weights = LayerWeights::new(
+            Norm::new(&self.weights.gamma[..], self.weights.eps),
+            projection(&self.weights.q),
+            projection(&self.weights.k),
+            projection(&self.weights.v),
+            projection(&self.weights.o),
+        );
+        weights.q_norm = self.weights.q_norm.as_ref().map(head_norm);
+        weights.k_norm = self.weights.k_norm.as_ref().map(head_norm);
+        weights
     }
 
     pub(crate) fn layer(&self) -> DecodeLayer<'_> {
@@ -64,6 +85,7 @@ impl Sample {
         let config = RopeConfig::new(self.weights.shape.head_dim, self.rope.base)
             .with_rot_dim(self.rope.width)
             .with_pairing(pairing);
+        let config = scaled(config, &self.rope);
         let table = || RopeTable::new(config, positions).expect("a good rotation");
         (self.rope.width > 0).then(table)
     }
@@ -72,6 +94,27 @@ impl Sample {
     pub(crate) fn input(&self, token: usize) -> Vec<f32> {
         Values::HugeActivations.row(&mut Rng::new(1 + token as u64), self.weights.shape.embed_dim)
     }
+}
+
+/// A configuration with the oracle's scaling, if there is one: the arguments of ggml's rope operator.
+fn scaled(config: RopeConfig, rope: &Rope) -> RopeConfig {
+    match rope.scaling {
+        Scaling::Ggml { freq_scale, ext_factor, beta_fast, beta_slow, n_ctx_orig, .. }
+            if rope.scaling != Scaling::NONE =>
+        {
+            let yarn = Yarn::new(1.0 / freq_scale, n_ctx_orig as usize)
+                .with_ext_factor(ext_factor)
+                .with_betas(beta_fast, beta_slow);
+            let attn_factor = rope.magnitude() / yarn.magnitude();
+            config.with_scaling(RopeScaling::Yarn(yarn)).with_attn_factor(attn_factor)
+        }
+        Scaling::Ggml { .. } => config,
+        Scaling::Llama3 { .. } => unreachable!("no sample has it"),
+    }
+}
+
+fn head_norm(norm: &oracle::HeadNorm) -> Norm<'_> {
+    Norm::new(&norm.gamma[..], norm.eps)
 }
 
 fn projection(projection: &oracle::Projection) -> Projection<'_> {

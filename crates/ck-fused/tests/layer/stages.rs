@@ -1,15 +1,15 @@
 //! Every stage against the `f64` oracle, within the derived bounds.
 
-use crate::sample::{Memory, NO_ROPE, Sample};
+use crate::sample::{Memory, NO_ROPE, Sample, YARN};
 use ck_fused::{Qkv, Stages};
-use ck_ops::{CHUNK, CacheElement};
+use ck_ops::{CHUNK, CacheElement, Q8_0};
 use ck_quant::Isa;
 use ck_testing::bounds::{self, AttentionErrors};
 use ck_testing::compare::{Failures, check_within};
 use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, sizes};
 use ck_testing::oracle::{
-    self, CacheRounding, Format, Layer, Pairing, Projection, Rope, Shape, Sum, decode_row,
-    quantize_row, widen,
+    self, BLOCK, CacheRounding, Format, HeadNorm, Layer, Pairing, Projection, Rope, Shape, Sum,
+    decode_row, quantize_row, widen,
 };
 use ck_testing::run::all_or_few;
 use half::f16;
@@ -27,6 +27,17 @@ fn values(sums: &[Sum]) -> Vec<f64> {
 
 fn errors(sums: &[Sum]) -> Vec<f64> {
     sums.iter().map(bounds::sequential_sum).collect()
+}
+
+/// How far a row of heads may be off after their norm.
+fn norm_errors(norm: &HeadNorm, row: &[f64], errors: &[f64]) -> Vec<f64> {
+    let gamma = widen(&norm.gamma);
+    let heads = row.chunks_exact(gamma.len()).zip(errors.chunks_exact(gamma.len()));
+    let bounds = heads.flat_map(|(head, errors)| {
+        let exact = oracle::rmsnorm(head, &gamma, norm.eps).expect("finite");
+        bounds::rmsnorm_of_errors(&exact, head, errors, &gamma, norm.eps)
+    });
+    bounds.collect()
 }
 
 /// A sample with the level and the memory that its stages run with, and what they are compared with.
@@ -64,9 +75,15 @@ impl<'s, E: CacheElement> Bench<'s, E> {
             (q.to_vec(), k.to_vec(), v.to_vec())
         });
         let weights = &self.truth.weights;
-        for (name, projection, got) in [("q", &weights.q, &q), ("k", &weights.k, &k)] {
+        for (name, projection, norm, got) in
+            [("q", &weights.q, &weights.q_norm, &q), ("k", &weights.k, &weights.k_norm, &k)]
+        {
             let sums = sums(projection, normed);
-            let (mut exact, errors) = (values(&sums), errors(&sums));
+            let (mut exact, mut errors) = (values(&sums), errors(&sums));
+            if let Some(norm) = norm {
+                errors = norm_errors(norm, &exact, &errors);
+                norm.apply(&mut exact).expect("finite");
+            }
             let head_dim = weights.shape.head_dim;
             let rope = &self.truth.rope;
             let heads = exact.chunks_exact(head_dim).zip(errors.chunks_exact(head_dim));
@@ -158,7 +175,7 @@ fn attention_errors(positions: usize) -> AttentionErrors {
     }
 }
 
-/// Compares all stages on every level, with both cache types.
+/// Compares all stages on every level, with every type of cache that can hold the heads.
 fn check(sample: &Sample, seed: u64, positions: usize) -> Result<(), String> {
     for isa in Isa::available() {
         let level = |error| format!("{isa:?}: {error}");
@@ -168,6 +185,11 @@ fn check(sample: &Sample, seed: u64, positions: usize) -> Result<(), String> {
         Bench::<f16>::new(sample, isa, positions)
             .all(seed, positions, CacheRounding::F16)
             .map_err(level)?;
+        if sample.weights.shape.head_dim.is_multiple_of(BLOCK) {
+            Bench::<Q8_0>::new(sample, isa, positions)
+                .all(seed, positions, CacheRounding::Q8_0)
+                .map_err(level)?;
+        }
     }
     Ok(())
 }
@@ -186,7 +208,7 @@ fn every_head_dimension_at_the_borders_of_chunks() {
     for head_dim in sizes::HEAD_DIMS {
         for &positions in all_or_few(&ALL[..], &[1, 17, CHUNK + 1]) {
             for pairing in Pairing::ALL {
-                let rope = Rope { pairing, width: head_dim, base: 1e6 };
+                let rope = Rope::new(pairing, head_dim, 1e6);
                 let sample = Sample::new(1, shape_of(head_dim), rope);
                 let context = format!("head dim {head_dim}, {positions} positions, {pairing:?}");
                 failures.add(context, check(&sample, 2, positions));
@@ -204,7 +226,7 @@ fn every_combination_of_formats_and_biases() {
             let [q, k, v, o] = [1, 2, 4, 8].map(|bit| set & bit != 0);
             let biases = Biases { q, k, v, o };
             let weights = random_layer(3, shape_of(64), formats, biases);
-            let rope = Rope { pairing: Pairing::Interleaved, width: 64, base: 1e4 };
+            let rope = Rope::new(Pairing::Interleaved, 64, 1e4);
             let sample = Sample { weights, rope };
             failures.add(format!("{formats:?} {biases:?}"), check(&sample, 4, 5));
         }
@@ -217,11 +239,27 @@ fn partial_rotations_and_none() {
     let mut failures = Failures::default();
     for pairing in Pairing::ALL {
         for width in [0, 2, 4, 34, 48, 94, 96] {
-            let rope = Rope { pairing, width, base: 1e4 };
+            let rope = Rope::new(pairing, width, 1e4);
             let sample = Sample::new(5, shape_of(96), rope);
             for positions in [1, 2, all_or_few(841, 300)] {
                 let context = format!("{pairing:?} of {width} at {positions}");
                 failures.add(context, check(&sample, 6, positions));
+            }
+        }
+    }
+    failures.assert_none();
+}
+
+#[test]
+fn norms_of_heads_and_scalings() {
+    let mut failures = Failures::default();
+    for head_dim in [32, 64, 96] {
+        for rope in [NO_ROPE, YARN] {
+            let rope = Rope { width: rope.width.min(head_dim), ..rope };
+            let sample = Sample::new(12, shape_of(head_dim), rope).with_head_norms(13);
+            for positions in [1, 2, 40, all_or_few(841, 300)] {
+                let context = format!("head dim {head_dim}, {rope:?}, {positions} positions");
+                failures.add(context, check(&sample, 14, positions));
             }
         }
     }
@@ -243,7 +281,7 @@ fn every_grouping_of_heads() {
 /// A bound that lets a wrong layer pass shows nothing: one changed number of each stage is seen.
 #[test]
 fn the_bounds_see_one_changed_number_of_every_stage() {
-    let truth = Sample::new(9, shape_of(64), Rope { width: 64, ..NO_ROPE });
+    let truth = Sample::new(9, shape_of(64), Rope { width: 64, ..YARN }).with_head_norms(15);
     assert_eq!(check(&truth, 10, 300), Ok(()));
     let mut rng = Rng::new(11);
     let row = Values::Normal.row(&mut rng, truth.weights.shape.embed_dim);
@@ -276,6 +314,16 @@ fn the_bounds_see_one_changed_number_of_every_stage() {
     seen("a bias of K", &|weights| bias(&mut weights.k), "k");
     seen("a quant of V", &|weights| quant(&mut weights.v), "v");
     seen("a bias of V", &|weights| bias(&mut weights.v), "v");
+    let norm = |norm: &mut Option<HeadNorm>, change: &dyn Fn(&mut HeadNorm)| {
+        change(norm.as_mut().expect("a norm"));
+    };
+    seen("gamma of Q", &|w| norm(&mut w.q_norm, &|norm| norm.gamma[63] *= 1.0 + 1e-4), "q");
+    seen("gamma of K", &|w| norm(&mut w.k_norm, &|norm| norm.gamma[63] *= 1.0 + 1e-4), "k");
+    seen("epsilon of Q", &|w| norm(&mut w.q_norm, &|norm| norm.eps += 1e-3), "q");
+    seen("epsilon of K", &|w| norm(&mut w.k_norm, &|norm| norm.eps += 1e-3), "k");
+    seen("no norm of Q", &|w| w.q_norm = None, "q");
+    seen("no norm of K", &|w| w.k_norm = None, "k");
+    seen("the norm of K for Q", &|w| w.q_norm.clone_from(&w.k_norm), "q");
     seen("a quant of O", &|weights| quant(&mut weights.o), "output");
     seen("a bias of O", &|weights| bias(&mut weights.o), "output");
 }
@@ -305,7 +353,7 @@ proptest! {
         let [q, k, v, o] = [1, 2, 4, 8].map(|bit| biases & bit != 0);
         let weights = random_layer(seed, shape, Formats::all()[formats], Biases { q, k, v, o });
         let pairing = Pairing::ALL[usize::from(interleaved)];
-        let rope = Rope { pairing, width: 2 * rotated.min(half_dim), base: 1e4 };
+        let rope = Rope::new(pairing, 2 * rotated.min(half_dim), 1e4);
         prop_assert_eq!(check(&Sample { weights, rope }, seed ^ 1, positions), Ok(()));
     }
 }

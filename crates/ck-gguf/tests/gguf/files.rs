@@ -85,6 +85,7 @@ impl LayerFile {
         ];
         let mut file = Self { metadata, tensors: Vec::new() };
         file.add_layer(0, sizes);
+        file.add_others(0, sizes);
         file
     }
 
@@ -97,6 +98,20 @@ impl LayerFile {
         self.add_matrix(&name("k"), [embed, kv_dim], TensorType::Q5_0);
         self.add_matrix(&name("v"), [embed, kv_dim], TensorType::Q8_0);
         self.add_matrix(&name("output"), [q_dim, embed], TensorType::Q5_0);
+    }
+
+    /// Adds what the architecture has beyond [`add_layer`](Self::add_layer): gammas of 1.5 for what the block computes,
+    /// 1.25 for query heads, 0.75 for key heads.
+    pub(crate) fn add_others(&mut self, layer: usize, (embed, .., head_dim): Sizes) {
+        let Value::String(architecture) = self.metadata[0].1 else { panic!("an architecture") };
+        if architecture.starts_with("gemma") {
+            self.set(&format!("{architecture}.block_count"), Value::U32(26));
+            self.add_f32(&format!("blk.{layer}.post_attention_norm.weight"), &vec![1.5; embed]);
+        }
+        if ["qwen3", "gemma3"].contains(&architecture) {
+            self.add_f32(&format!("blk.{layer}.attn_q_norm.weight"), &vec![1.25; head_dim]);
+            self.add_f32(&format!("blk.{layer}.attn_k_norm.weight"), &vec![0.75; head_dim]);
+        }
     }
 
     /// Adds biases of Q, K and V to a layer of [`SMALL`] sizes.

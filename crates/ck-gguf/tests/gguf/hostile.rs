@@ -3,7 +3,8 @@
 
 use crate::ALLOCATOR;
 use crate::files::{LayerFile, RawFile, SMALL, golden, one_tensor};
-use ck_gguf::{AttentionLayer, Error, GgufFile, Place};
+use ck_gguf::{AttentionLayer, Error, GgufFile, Place, Value};
+use ck_ops::RopeTable;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -315,7 +316,12 @@ fn use_all(bytes: &[u8]) {
         let _ = tensor.to_f32();
     }
     for layer in 0..2 {
-        let _ = AttentionLayer::read(&file, layer).map_err(|error| error.to_string());
+        match AttentionLayer::read(&file, layer) {
+            Ok(layer) => {
+                RopeTable::new(layer.rope, 2).expect("a rotation that was checked");
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
     }
 }
 
@@ -324,9 +330,10 @@ proptest! {
     fn changed_bytes_never_panic(
         changes in prop::collection::vec((0.0_f64..1.0, any::<u8>()), 1..12),
         header_only: bool,
+        which in 0_usize..6,
         cut in prop::option::of(0.0_f64..1.0),
     ) {
-        let mut bytes = small_layer();
+        let mut bytes = layer_file(which);
         let range = if header_only { 1024 } else { bytes.len() };
         for (place, byte) in changes {
             bytes[(place * range as f64) as usize] = byte;
@@ -340,9 +347,10 @@ proptest! {
     #[test]
     fn changed_words_never_panic(
         place in 0_usize..1024,
+        which in 0_usize..6,
         word in prop::sample::select(vec![0, 1, 0xFFFF, u32::MAX.into(), 1 << 59, 1 << 63, u64::MAX]),
     ) {
-        let mut bytes = small_layer();
+        let mut bytes = layer_file(which);
         bytes[place..place + 8].copy_from_slice(&word.to_le_bytes());
         use_all(&bytes);
     }
@@ -357,9 +365,33 @@ proptest! {
     }
 }
 
-/// A valid file of more than 1024 bytes of header and data, with biases.
-fn small_layer() -> Vec<u8> {
-    let mut file = LayerFile::new("qwen2", SMALL);
-    file.add_biases();
+/// Valid files of more than 1024 bytes of header and data: with biases; with frequency factors, a scale and a linear
+/// scaling; with YaRN and a soft cap; with windows; with norms of heads.
+fn layer_file(which: usize) -> Vec<u8> {
+    let mut file =
+        LayerFile::new(["qwen2", "llama", "qwen2", "gemma2", "qwen3", "gemma3"][which], SMALL);
+    match which {
+        0 => file.add_biases(),
+        1 => {
+            file.set("llama.rope.scaling.factor", Value::F32(8.0));
+            file.set("llama.attention.scale", Value::F32(0.25));
+            file.add_f32("rope_freqs.weight", &[2.0; 16]);
+        }
+        2 => {
+            file.set("qwen2.rope.scaling.type", Value::String("yarn"));
+            file.set("qwen2.rope.scaling.factor", Value::F32(4.0));
+            file.set("qwen2.rope.scaling.original_context_length", Value::U32(4096));
+            file.set("qwen2.rope.scaling.yarn_beta_fast", Value::F32(32.0));
+            file.set("qwen2.rope.scaling.yarn_log_multiplier", Value::F32(0.1));
+            file.set("qwen2.attn_logit_softcapping", Value::F32(30.0));
+        }
+        3 => {
+            file.set("gemma2.attention.sliding_window", Value::U32(16));
+            file.set("gemma2.attention.sliding_window_pattern", Value::U32(2));
+            file.set("gemma2.rope.freq_base_swa", Value::F32(1e4));
+        }
+        4 => file.set("qwen3.attention.key_length", Value::U32(32)),
+        _ => file.set("gemma3.attention.sliding_window", Value::U32(16)),
+    }
     file.bytes()
 }

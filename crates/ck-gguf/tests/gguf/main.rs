@@ -15,9 +15,11 @@ macro_rules! assert_error {
     }};
 }
 
+mod attention;
 mod files;
 mod hostile;
 mod layers;
 mod metadata;
 mod rope;
+mod scaling;
 mod weights;

@@ -1,4 +1,4 @@
-//! The rotation of a layer, and attentions that are another than the plain one.
+//! The base and the width of a rotation.
 
 use crate::files::{LayerFile, SMALL, refusal, refused, with_layer};
 use ck_gguf::{Error, Value, Warning};
@@ -29,35 +29,6 @@ fn the_rope_base_is_that_of_the_file() {
     }
 }
 
-// Case B57: scalings are an error, not ignored.
-#[test]
-fn rope_scalings_are_refused() {
-    for name in ["rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"] {
-        let error = refused(|file| file.add_f32(name, &[1.0; 16]));
-        assert_error!(error, Error::UnsupportedFeature { .. }, name);
-    }
-    let linear = |file: &mut LayerFile, factor| {
-        file.set("qwen2.rope.scaling.type", Value::String("linear"));
-        file.set("qwen2.rope.scaling.factor", Value::F32(factor));
-    };
-    let error = refused(|file| linear(file, 4.0));
-    assert_error!(error, Error::UnsupportedFeature { .. }, "qwen2.rope.scaling.factor");
-    for other in ["yarn", "longrope", "nonsense"] {
-        let error = refused(|file| file.set("qwen2.rope.scaling.type", Value::String(other)));
-        assert_error!(error, Error::UnsupportedFeature { .. }, "qwen2.rope.scaling.type");
-    }
-    for suffix in ["scaling.factor", "scale_linear", "scaling.attn_factor"] {
-        let key = format!("qwen2.rope.{suffix}");
-        let error = refused(|file| file.set(&key, Value::F32(0.5)));
-        assert_error!(error, Error::UnsupportedFeature { .. }, &key);
-    }
-    let mut file = LayerFile::new("qwen2", SMALL);
-    linear(&mut file, 1.0);
-    with_layer(&file, |_| ());
-    file.set("qwen2.rope.scaling.type", Value::String("none"));
-    with_layer(&file, |_| ());
-}
-
 #[test]
 fn the_rotary_width_fits_the_head() {
     const KEY: &str = "llama.rope.dimension_count";
@@ -71,35 +42,4 @@ fn the_rotary_width_fits_the_head() {
         file.set(KEY, Value::U32(wrong));
         assert_error!(refusal(&file), Error::BadValue { .. }, KEY, "32");
     }
-}
-
-#[test]
-fn other_attentions_are_refused() {
-    let error = refused(|file| file.set("general.architecture", Value::String("gemma2")));
-    assert_error!(error, Error::UnsupportedArchitecture { .. }, "gemma2", "llama");
-    let error = refused(|file| file.remove_key("general.architecture"));
-    assert_error!(error, Error::MissingKey { .. }, "general.architecture");
-    let keys = [
-        "attention.scale",
-        "attention.sliding_window",
-        "attention.clamp_kqv",
-        "attn_logit_softcapping",
-    ];
-    for suffix in keys {
-        let key = format!("qwen2.{suffix}");
-        let error = refused(|file| file.set(&key, Value::F32(2.0)));
-        assert_error!(error, Error::UnsupportedFeature { .. }, &key);
-        let mut file = LayerFile::new("qwen2", SMALL);
-        file.set(&key, Value::U32(0));
-        with_layer(&file, |_| ());
-    }
-    let error = refused(|file| file.set("qwen2.attention.causal", Value::Bool(false)));
-    assert_error!(error, Error::UnsupportedFeature { .. }, "qwen2.attention.causal");
-    for name in ["blk.0.attn_q_norm.weight", "blk.0.attn_norm.bias", "blk.0.attn_qkv.weight"] {
-        let error = refused(|file| file.add_f32(name, &[1.0; 32]));
-        assert_error!(error, Error::UnsupportedFeature { .. }, name);
-    }
-    let mut file = LayerFile::new("qwen2", SMALL);
-    file.add_f32("blk.1.attn_q_norm.weight", &[1.0; 32]);
-    with_layer(&file, |_| ());
 }

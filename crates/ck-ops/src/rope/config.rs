@@ -1,6 +1,8 @@
 //! What a model says about its rotary embedding.
 
+use super::RopeScaling;
 use crate::OpError;
+use crate::finite::check_length;
 
 /// Which two elements of a head are rotated together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,13 +26,29 @@ pub struct RopeConfig {
     pub base: f64,
     /// Which elements make a pair.
     pub pairing: Pairing,
+    /// A number for every pair that its frequency is divided by, before any scaling: `rope_freqs.weight` of GGUF
+    /// files. `rot_dim / 2` of them.
+    pub frequency_factors: Option<Vec<f32>>,
+    /// What else becomes of the frequencies.
+    pub scaling: RopeScaling,
+    /// What cosines and sines are multiplied by, beside the scaling's own magnitude: queries and keys become
+    /// so much longer.
+    pub attn_factor: f64,
 }
 
 impl RopeConfig {
-    /// Whole heads of `head_dim` elements in split halves.
+    /// Whole heads of `head_dim` elements in split halves, without scaling.
     #[must_use]
     pub const fn new(head_dim: usize, base: f64) -> Self {
-        Self { head_dim, rot_dim: head_dim, base, pairing: Pairing::SplitHalf }
+        Self {
+            head_dim,
+            rot_dim: head_dim,
+            base,
+            pairing: Pairing::SplitHalf,
+            frequency_factors: None,
+            scaling: RopeScaling::None,
+            attn_factor: 1.0,
+        }
     }
 
     /// Rotates only the first `rot_dim` elements.
@@ -47,7 +65,56 @@ impl RopeConfig {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), OpError> {
+    /// Divides the frequency of every pair by a number of its own.
+    #[must_use]
+    pub fn with_frequency_factors(mut self, factors: impl Into<Vec<f32>>) -> Self {
+        self.frequency_factors = Some(factors.into());
+        self
+    }
+
+    /// Scales the frequencies.
+    #[must_use]
+    pub const fn with_scaling(mut self, scaling: RopeScaling) -> Self {
+        self.scaling = scaling;
+        self
+    }
+
+    /// Multiplies cosines and sines by `attn_factor`.
+    #[must_use]
+    pub const fn with_attn_factor(mut self, attn_factor: f64) -> Self {
+        self.attn_factor = attn_factor;
+        self
+    }
+
+    /// Checks that a [`RopeTable`](super::RopeTable) can be made of this.
+    ///
+    /// # Errors
+    ///
+    /// [`OpError::Zero`], [`OpError::Odd`] and [`OpError::RotDim`] for widths; [`OpError::RopeBase`],
+    /// [`OpError::RopeScaling`], [`OpError::Length`] and [`OpError::RopeFactor`] for what frequencies are made of,
+    /// [`OpError::RopeFrequency`] for what becomes of them; [`OpError::RopeMagnitude`].
+    pub fn check(&self) -> Result<(), OpError> {
+        self.check_widths()?;
+        if !(self.base.is_finite() && self.base > 0.0) {
+            return Err(OpError::RopeBase { base: self.base });
+        }
+        self.scaling.check(self.base)?;
+        self.check_factors()?;
+        let magnitude = self.magnitude();
+        // Below the smallest normal f32 the rotation would be one of its rounding.
+        if !(f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&magnitude) {
+            return Err(OpError::RopeMagnitude { magnitude });
+        }
+        // No position may turn a pair by an angle beyond f64.
+        let too_fast = |f: &f64| !f.is_finite() || (f * usize::MAX as f64).is_infinite();
+        let frequencies = self.frequencies();
+        match frequencies.iter().position(too_fast) {
+            Some(pair) => Err(OpError::RopeFrequency { pair, frequency: frequencies[pair] }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_widths(&self) -> Result<(), OpError> {
         for (what, found) in [("head_dim", self.head_dim), ("rot_dim", self.rot_dim)] {
             if found == 0 {
                 return Err(OpError::Zero { what });
@@ -59,14 +126,34 @@ impl RopeConfig {
         if self.rot_dim > self.head_dim {
             return Err(OpError::RotDim { rot_dim: self.rot_dim, head_dim: self.head_dim });
         }
-        if !(self.base.is_finite() && self.base > 0.0) {
-            return Err(OpError::RopeBase { base: self.base });
-        }
         Ok(())
     }
 
-    /// How far pair `pair` turns per position, in radians.
-    pub(super) fn frequency(&self, pair: usize) -> f64 {
-        libm::pow(self.base, -((2 * pair) as f64) / self.rot_dim as f64)
+    fn check_factors(&self) -> Result<(), OpError> {
+        let Some(factors) = &self.frequency_factors else { return Ok(()) };
+        check_length("rope frequency factors", self.rot_dim / 2, factors.len())?;
+        match factors.iter().position(|factor| !(factor.is_finite() && *factor > 0.0)) {
+            Some(pair) => Err(OpError::RopeFactor { pair, factor: factors[pair] }),
+            None => Ok(()),
+        }
+    }
+
+    /// How far each pair turns per position, in radians.
+    pub(super) fn frequencies(&self) -> Vec<f64> {
+        let frequency =
+            |pair: usize| libm::pow(self.base, -((2 * pair) as f64) / self.rot_dim as f64);
+        let mut frequencies: Vec<f64> = (0..self.rot_dim / 2).map(frequency).collect();
+        for (frequency, &factor) in
+            frequencies.iter_mut().zip(self.frequency_factors.iter().flatten())
+        {
+            *frequency /= f64::from(factor);
+        }
+        self.scaling.scale(&mut frequencies, self.base);
+        frequencies
+    }
+
+    /// What cosines and sines are multiplied by.
+    pub(super) fn magnitude(&self) -> f64 {
+        self.attn_factor * self.scaling.magnitude()
     }
 }

@@ -9,10 +9,12 @@ mod config;
 mod neondot;
 mod rotate;
 mod scalar;
+mod scaling;
 mod table;
 #[cfg(test)]
 mod tests;
 mod wide;
 
 pub use config::{Pairing, RopeConfig};
+pub use scaling::{Llama3, RopeScaling, Yarn};
 pub use table::RopeTable;

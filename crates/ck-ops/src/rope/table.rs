@@ -7,8 +7,8 @@ use ck_isa::Isa;
 
 /// Sines and cosines for positions `0..positions()`, and the rotation by them.
 ///
-/// The angles, sines and cosines are computed in `f64` by a pure-Rust library and rounded to `f32` once, so
-/// the table has the same bits on every machine.
+/// The angles, sines and cosines, and all that a [scaling](crate::RopeScaling) does to them, are computed in `f64` by
+/// a pure-Rust library and rounded to `f32` once, so the table has the same bits on every machine.
 ///
 /// ```
 /// # use ck_isa::Isa;
@@ -24,7 +24,9 @@ use ck_isa::Isa;
 pub struct RopeTable {
     config: RopeConfig,
     /// How far each pair turns per position.
-    frequencies: Vec<f64>,
+    pub(super) frequencies: Vec<f64>,
+    /// What cosines and sines are multiplied by.
+    magnitude: f64,
     /// Per position `rot_dim / 2` cosines, then as many sines.
     pub(super) rows: Vec<f32>,
     positions: usize,
@@ -35,12 +37,12 @@ impl RopeTable {
     ///
     /// # Errors
     ///
-    /// [`OpError::Zero`], [`OpError::Odd`], [`OpError::RotDim`] or [`OpError::RopeBase`] for a configuration
-    /// that makes no sense, [`OpError::SizeOverflow`] and [`OpError::OutOfMemory`].
+    /// Those of [`RopeConfig::check`] for a configuration that makes no sense, [`OpError::SizeOverflow`] and
+    /// [`OpError::OutOfMemory`].
     pub fn new(config: RopeConfig, positions: usize) -> Result<Self, OpError> {
         config.check()?;
-        let frequencies = (0..config.rot_dim / 2).map(|pair| config.frequency(pair)).collect();
-        let mut table = Self { config, frequencies, rows: Vec::new(), positions: 0 };
+        let (frequencies, magnitude) = (config.frequencies(), config.magnitude());
+        let mut table = Self { config, frequencies, magnitude, rows: Vec::new(), positions: 0 };
         table.reserve(positions)?;
         Ok(table)
     }
@@ -80,9 +82,10 @@ impl RopeTable {
             .try_reserve_exact(values - self.rows.len())
             .map_err(|_| OpError::OutOfMemory { what: WHAT, bytes })?;
         for position in self.positions..positions {
+            let Self { frequencies, magnitude, rows, .. } = self;
             let angle = |frequency: &f64| position as f64 * frequency;
-            self.rows.extend(self.frequencies.iter().map(|f| libm::cos(angle(f)) as f32));
-            self.rows.extend(self.frequencies.iter().map(|f| libm::sin(angle(f)) as f32));
+            rows.extend(frequencies.iter().map(|f| (libm::cos(angle(f)) * *magnitude) as f32));
+            rows.extend(frequencies.iter().map(|f| (libm::sin(angle(f)) * *magnitude) as f32));
         }
         self.positions = positions;
         Ok(())
@@ -92,7 +95,7 @@ impl RopeTable {
     ///
     /// `heads` is any number of heads of `head_dim` elements, one after the other. A pair becomes
     /// `x0 cos - x1 sin, x0 sin + x1 cos`, computed as `fma(-x1, sin, x0 * cos)` and `fma(x0, sin, x1 * cos)`.
-    /// Position 0 changes no bit.
+    /// Position 0 changes no bit, unless the rotation has a magnitude other than 1.
     ///
     /// # Errors
     ///
@@ -105,7 +108,7 @@ impl RopeTable {
         if !heads.len().is_multiple_of(head_dim) {
             return Err(OpError::PartialHead { what: "rope heads", head_dim, found: heads.len() });
         }
-        if position == 0 {
+        if position == 0 && self.magnitude == 1.0 {
             // Not merely a short cut: adding x1 * 0 would turn a -0 into +0.
             return Ok(());
         }

@@ -1,5 +1,7 @@
 //! The rotation against f64, and the cases of its kind.
 
+mod scaling;
+
 use super::{Pairing, RopeConfig, RopeTable};
 use crate::OpError;
 use crate::testing::{levels, on_every_level};
@@ -21,15 +23,28 @@ fn rotated(config: RopeConfig, position: usize, heads: &[f32]) -> Vec<f32> {
 
 /// Compares with the oracle on one head; the result may come from elsewhere.
 fn check(got: &[f32], config: &RopeConfig, position: usize, head: &[f32]) -> Result<(), String> {
-    let pairing = match config.pairing {
+    let rope = oracle::Rope::new(pairing(config), config.rot_dim, config.base);
+    check_within(got, &rope, position, head)
+}
+
+fn pairing(config: &RopeConfig) -> oracle::Pairing {
+    match config.pairing {
         Pairing::SplitHalf => oracle::Pairing::SplitHalf,
         Pairing::Interleaved => oracle::Pairing::Interleaved,
-    };
-    let rope = oracle::Rope { pairing, width: config.rot_dim, base: config.base };
+    }
+}
+
+/// Compares with a rotation of the oracle.
+fn check_within(
+    got: &[f32],
+    rope: &oracle::Rope,
+    position: usize,
+    head: &[f32],
+) -> Result<(), String> {
     let head: Vec<f64> = head.iter().map(|&x| f64::from(x)).collect();
     let mut exact = head.clone();
     rope.rotate_head(position, &mut exact);
-    let bounds = bounds::rope(&rope, position, &head, &vec![0.0; head.len()]);
+    let bounds = bounds::rope(rope, position, &head, &vec![0.0; head.len()]);
     compare::check_within(got, &exact, &bounds)
 }
 

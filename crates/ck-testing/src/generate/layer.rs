@@ -1,7 +1,7 @@
 //! Whole layers of random weights.
 
 use super::{Quants, Rng, Scales, random_row};
-use crate::oracle::{Format, LayerWeights, Projection, Shape};
+use crate::oracle::{Format, HeadNorm, LayerWeights, Projection, Shape};
 
 /// The formats of the four projections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,7 +88,21 @@ pub fn random_layer(seed: u64, shape: Shape, formats: Formats, biases: Biases) -
         k: projection(&mut rng, formats.k, kv_width, embed, biases.k),
         v: projection(&mut rng, formats.v, kv_width, embed, biases.v),
         o: projection(&mut rng, formats.o, embed, q_width, biases.o),
+        q_norm: None,
+        k_norm: None,
     }
+}
+
+/// The same layer with random norms of its query heads and key heads: gamma near 1, epsilons of their own.
+#[must_use]
+pub fn with_head_norms(seed: u64, weights: LayerWeights) -> LayerWeights {
+    let mut rng = Rng::new(seed);
+    let mut norm = |eps| {
+        let gamma = (0..weights.shape.head_dim).map(|_| 1.0 + 0.3 * rng.normal()).collect();
+        Some(HeadNorm { gamma, eps })
+    };
+    let (q_norm, k_norm) = (norm(1e-6), norm(2e-5));
+    LayerWeights { q_norm, k_norm, ..weights }
 }
 
 fn projection(

@@ -11,7 +11,7 @@ pub mod sizes;
 mod values;
 
 pub use blocks::{Quants, Scales, random_row};
-pub use layer::{Biases, Formats, random_layer};
+pub use layer::{Biases, Formats, random_layer, with_head_norms};
 pub use placed::Placed;
 pub use rng::Rng;
 pub use values::Values;

@@ -1,8 +1,8 @@
 //! The attention block of a decoder layer, stage by stage, from the bytes of its weights.
 
 use super::{
-    Attention, BLOCK, CacheRounding, LayerWeights, Projection, Rejected, Rope, reject_non_finite,
-    rmsnorm, widen,
+    Attention, BLOCK, CacheRounding, HeadNorm, LayerWeights, Projection, Rejected, Rope,
+    reject_non_finite, rmsnorm, widen,
 };
 
 /// What one step computed, stage by stage.
@@ -10,9 +10,9 @@ use super::{
 pub struct LayerTrace {
     /// After RMSNorm.
     pub norm: Vec<f64>,
-    /// Queries after bias and RoPE.
+    /// Queries after bias, norm of heads and RoPE.
     pub q: Vec<f64>,
-    /// Keys after bias and RoPE, before the cache rounds them.
+    /// Keys after bias, norm of heads and RoPE, before the cache rounds them.
     pub k: Vec<f64>,
     /// Values after bias, before the cache rounds them.
     pub v: Vec<f64>,
@@ -70,6 +70,9 @@ impl Layer {
             assert_eq!(projection.columns, columns, "columns of {name}");
             assert_eq!(projection.rows(), rows, "rows of {name}");
         }
+        for norm in [&weights.q_norm, &weights.k_norm].into_iter().flatten() {
+            assert_eq!(norm.gamma.len(), shape.head_dim, "one gamma per element of a head");
+        }
         Ok(Self { weights, rope, attention, cache, keys: Vec::new(), values: Vec::new() })
     }
 
@@ -114,22 +117,22 @@ impl Layer {
         Ok(rmsnorm(&widen(input), &gamma, self.weights.eps)?.values)
     }
 
-    /// Stage `q` at a position: projection of the quantized `norm`, bias, RoPE.
+    /// Stage `q` at a position: projection of the quantized `norm`, bias, norm of heads, RoPE.
     ///
     /// # Errors
     ///
-    /// Those of [`super::quantize_row`].
+    /// Those of [`super::quantize_row`] and [`rmsnorm`].
     pub fn project_q(&self, norm: &[f64], position: usize) -> Result<Vec<f64>, Rejected> {
-        self.rotated(&self.weights.q, norm, position)
+        self.rotated(&self.weights.q, self.weights.q_norm.as_ref(), norm, position)
     }
 
-    /// Stage `k` at a position: projection of the quantized `norm`, bias, RoPE.
+    /// Stage `k` at a position: projection of the quantized `norm`, bias, norm of heads, RoPE.
     ///
     /// # Errors
     ///
-    /// Those of [`super::quantize_row`].
+    /// Those of [`super::quantize_row`] and [`rmsnorm`].
     pub fn project_k(&self, norm: &[f64], position: usize) -> Result<Vec<f64>, Rejected> {
-        self.rotated(&self.weights.k, norm, position)
+        self.rotated(&self.weights.k, self.weights.k_norm.as_ref(), norm, position)
     }
 
     /// Stage `v`: projection of the quantized `norm`, bias.
@@ -215,10 +218,14 @@ impl Layer {
     fn rotated(
         &self,
         projection: &Projection,
+        head_norm: Option<&HeadNorm>,
         norm: &[f64],
         position: usize,
     ) -> Result<Vec<f64>, Rejected> {
         let mut row = projection.apply(norm)?;
+        if let Some(head_norm) = head_norm {
+            head_norm.apply(&mut row)?;
+        }
         self.rope.rotate_row(position, self.weights.shape.head_dim, &mut row);
         Ok(row)
     }

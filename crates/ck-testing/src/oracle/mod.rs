@@ -24,9 +24,9 @@ pub use quant::{
     BLOCK, Block, Format, block_dot, decode_row, dequantize_row, quantize_row, row_dot,
 };
 pub use rmsnorm::{RmsNorm, rmsnorm};
-pub use rope::{Pairing, Rope};
+pub use rope::{Pairing, Rope, Scaling};
 pub use sum::Sum;
-pub use weights::{LayerWeights, Projection, Shape};
+pub use weights::{HeadNorm, LayerWeights, Projection, Shape};
 
 use std::fmt;
 

@@ -1,6 +1,8 @@
 //! The widths and the weights of an attention block.
 
-use super::{Block, Format, Rejected, Sum, decode_row, narrow, quantize_row, row_dot};
+use super::{
+    Block, Format, Rejected, Sum, decode_row, narrow, quantize_row, rmsnorm, row_dot, widen,
+};
 
 /// The widths of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +94,36 @@ impl Projection {
     }
 }
 
+/// A norm of every head of a row of queries or keys, before the rotation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadNorm {
+    /// The norm's weights, `head_dim` elements.
+    pub gamma: Vec<f32>,
+    /// The norm's epsilon.
+    pub eps: f32,
+}
+
+impl HeadNorm {
+    /// Normalizes every head of a row in place.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rmsnorm`].
+    ///
+    /// # Panics
+    ///
+    /// If the row is no whole number of heads.
+    pub fn apply(&self, row: &mut [f64]) -> Result<(), Rejected> {
+        let head_dim = self.gamma.len();
+        assert_eq!(row.len() % head_dim, 0, "{} elements of heads of {head_dim}", row.len());
+        for head in row.chunks_exact_mut(head_dim) {
+            let normed = rmsnorm(head, &widen(&self.gamma), self.eps)?;
+            head.copy_from_slice(&normed.values);
+        }
+        Ok(())
+    }
+}
+
 /// The weights of one attention block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerWeights {
@@ -109,4 +141,8 @@ pub struct LayerWeights {
     pub v: Projection,
     /// `embed_dim` rows of `n_heads * head_dim`.
     pub o: Projection,
+    /// The norm of query heads, if there is one.
+    pub q_norm: Option<HeadNorm>,
+    /// The norm of key heads, if there is one.
+    pub k_norm: Option<HeadNorm>,
 }

@@ -1,12 +1,12 @@
 //! The same bits for every strategy, team and level. Case B44: the result does not depend on threads.
 
 use super::team::{LARGEST, Run, name, runners};
-use crate::sample::{ROPE, Sample};
+use crate::sample::{ROPE, Sample, YARN};
 use ck_fused::Runner;
-use ck_ops::CacheElement;
+use ck_ops::{CacheElement, Q8_0};
 use ck_quant::Isa;
 use ck_testing::generate::{Biases, Formats, random_layer};
-use ck_testing::oracle::{Pairing, Rope, Shape};
+use ck_testing::oracle::{BLOCK, Pairing, Rope, Shape};
 use ck_testing::run::all_or_few;
 use ck_threadpool::ThreadPool;
 use half::f16;
@@ -53,6 +53,9 @@ fn every_strategy_team_and_level_gives_the_bits_of_serial_scalar_code() {
         for stored in [0, 1, 254] {
             check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
             check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+            if shape.head_dim.is_multiple_of(BLOCK) {
+                check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
+            }
         }
     }
     println!(
@@ -69,6 +72,7 @@ fn contexts_of_several_chunks_give_the_same_bits() {
         let sample = Sample::new(3, shape, rope(shape));
         check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
         check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+        check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
     }
 }
 
@@ -82,6 +86,22 @@ fn formats_biases_and_pairings_change_nothing_about_it() {
         let rope = Rope { pairing, width: 16 + index % 2 * 16, ..ROPE };
         let weights = random_layer(index as u64, shape, formats, biases);
         check::<f32>(&pool, &Sample { weights, rope }, 5, &format!("{formats:?}"));
+    }
+}
+
+#[test]
+fn norms_of_heads_and_scalings_change_nothing_about_it() {
+    let pool = ThreadPool::new(LARGEST).unwrap();
+    for (seed, shape) in [SHAPES[0], SHAPES[1], SHAPES[4]].into_iter().enumerate() {
+        let rope = Rope { width: shape.head_dim, ..YARN };
+        let sample = Sample::new(seed as u64, shape, rope).with_head_norms(30);
+        for stored in [0, 254] {
+            check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
+            check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+            if shape.head_dim.is_multiple_of(BLOCK) {
+                check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
+            }
+        }
     }
 }
 

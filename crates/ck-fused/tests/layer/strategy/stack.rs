@@ -89,7 +89,12 @@ fn one_by_one(samples: &[Sample], tokens: usize) -> (Vec<Vec<f32>>, Vec<u32>) {
 }
 
 fn samples(layers: usize) -> Vec<Sample> {
-    (0..layers).map(|layer| Sample::small(20 + layer as u64)).collect()
+    let sample = |layer| {
+        let sample = Sample::small(20 + layer);
+        // Norms of heads are a layer's own: every second one has them.
+        if layer % 2 == 1 { sample.with_head_norms(layer) } else { sample }
+    };
+    (0..layers as u64).map(sample).collect()
 }
 
 #[test]
