@@ -7,7 +7,7 @@ use ck_bench::context::{Kv, Stored};
 use ck_bench::memory::PageKind;
 use ck_bench::model::MODELS;
 use ck_isa::Isa;
-use ck_ops::rms_norm;
+use ck_ops::{Q8_0, rms_norm};
 use ck_testing::generate::{Rng, Values};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use half::f16;
@@ -48,7 +48,7 @@ fn rope(c: &mut Criterion) {
 fn attention(c: &mut Criterion) {
     for model in MODELS {
         let stored = Stored::new(model.shape(), 1024);
-        for kv in [Kv::F32, Kv::F16] {
+        for kv in [Kv::F32, Kv::F16, Kv::Q8_0] {
             let case = case(model, 1024, kv, Heat::Hot);
             let mut group = c.benchmark_group(case.name());
             group.throughput(Throughput::Elements(case.work.f32_macs as u64));
@@ -59,6 +59,9 @@ fn attention(c: &mut Criterion) {
                     ),
                     Kv::F16 => Box::new(
                         Ours::<f16>::new(model, &stored, 1, isa, PageKind::Large).expect("memory"),
+                    ),
+                    Kv::Q8_0 => Box::new(
+                        Ours::<Q8_0>::new(model, &stored, 1, isa, PageKind::Large).expect("memory"),
                     ),
                 };
                 group.bench_function(isa.to_string(), |b| b.iter(|| ours.run(0)));

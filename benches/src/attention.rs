@@ -1,6 +1,6 @@
 //! The attention part alone, one thread: cases and our contender.
 
-use crate::case::{Case, Heat};
+use crate::case::{Case, Heat, Kind};
 use crate::contender::{Agreement, Contender};
 use crate::context::{Kv, Stored};
 use crate::layer::cache_bytes;
@@ -18,7 +18,7 @@ pub fn case(model: Model, positions: usize, kv: Kv, heat: Heat) -> Case {
     let f32_macs = (2 * model.shape().q_dim() * positions) as f64;
     let work = Work { bytes: cache_bytes(model, positions, kv), int_macs: 0.0, f32_macs };
     let subject = format!("{} {}", model.name, kv.name());
-    Case { kind: "attention", subject, context: Some(positions), heat, threads: 1, work }
+    Case { kind: Kind::Attention, subject, context: Some(positions), heat, threads: 1, work }
 }
 
 /// The queries, the same ones every time.

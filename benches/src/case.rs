@@ -1,10 +1,42 @@
 //! Cases: what is measured, as data.
 
 use crate::record::Work;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// What kind of work a case is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Activations are quantized.
+    Quantize,
+    /// A matrix is multiplied with a vector.
+    Gemv,
+    /// Attention over a cache.
+    Attention,
+    /// A whole attention block.
+    Layer,
+}
+
+impl Kind {
+    /// All kinds, from the smallest work to the largest.
+    pub const ALL: [Self; 4] = [Self::Quantize, Self::Gemv, Self::Attention, Self::Layer];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Quantize => "quantize",
+            Self::Gemv => "gemv",
+            Self::Attention => "attention",
+            Self::Layer => "layer",
+        })
+    }
+}
+
 /// Whether the data of one call is that of the call before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Heat {
     /// The same data again and again: it stays in cache if it fits.
     Hot,
@@ -27,10 +59,10 @@ impl fmt::Display for Heat {
 }
 
 /// One case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The kind: `quantize`, `gemv`, `attention` or `layer`.
-    pub kind: &'static str,
+    /// The kind of work.
+    pub kind: Kind,
     /// Of what: a format and a shape, or a model.
     pub subject: String,
     /// The length of the context, where there is one.

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use ck_testing::compare::check_bits;
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// How a contender's answer is compared with the reference.
@@ -16,7 +17,8 @@ pub enum Agreement {
 }
 
 /// Whose work a contender is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// This project's.
     Ours,

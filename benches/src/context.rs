@@ -14,6 +14,9 @@ pub enum Kv {
     F32,
     /// `f16`.
     F16,
+    /// Blocks of Q8_0.
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 impl Kv {
@@ -23,21 +26,23 @@ impl Kv {
         match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
         }
     }
 
-    /// Bytes of one element.
+    /// Bytes of so many elements, whole blocks.
     #[must_use]
-    pub const fn bytes(self) -> usize {
+    pub const fn bytes(self, elements: usize) -> usize {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F32 => 4 * elements,
+            Self::F16 => 2 * elements,
+            Self::Q8_0 => elements / 32 * 34,
         }
     }
 }
 
-/// Keys and values, `[position][kv_dim]`, every number one that f16 holds exactly: so caches of all types hold the
-/// same numbers.
+/// Keys and values, `[position][kv_dim]`, every number one that f16 holds exactly: so caches of f32 and f16 hold the
+/// same numbers, and those of blocks of Q8_0 what it rounds them to.
 pub struct Stored {
     /// Elements of all KV heads of one position.
     pub kv_dim: usize,

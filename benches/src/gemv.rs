@@ -142,3 +142,17 @@ impl Contender for Ours<'_> {
         Agreement::Bits
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Case B60: one matrix of this shape lies in every second-level cache.
+    #[test]
+    fn streamed_copies_are_far_larger_than_a_cache() {
+        let case = Case::new(Format::Q5_0, 896, 896);
+        assert_eq!(case.bytes.len(), 551_936);
+        assert_eq!(case.copies(false), 1);
+        assert!(case.copies(true) * case.bytes.len() >= 256 << 20);
+    }
+}

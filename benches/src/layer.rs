@@ -1,6 +1,6 @@
 //! The whole attention block: cases and our contenders.
 
-use crate::case::{Case, Heat};
+use crate::case::{Case, Heat, Kind};
 use crate::contender::{Agreement, Contender, Expected};
 use crate::context::{Kv, Stored};
 use crate::memory::PageKind;
@@ -26,13 +26,13 @@ pub fn case(model: Model, positions: usize, heat: Heat, threads: usize) -> Case 
         f32_macs: (2 * q * positions) as f64,
     };
     let subject = model.name.to_owned();
-    Case { kind: "layer", subject, context: Some(positions), heat, threads, work }
+    Case { kind: Kind::Layer, subject, context: Some(positions), heat, threads, work }
 }
 
 /// Bytes of the keys and values of some positions.
 #[must_use]
 pub fn cache_bytes(model: Model, positions: usize, kv: Kv) -> f64 {
-    (2 * model.shape().kv_dim() * positions * kv.bytes()) as f64
+    kv.bytes(2 * model.shape().kv_dim() * positions) as f64
 }
 
 /// Packed copies of a layer, in pages of one kind.

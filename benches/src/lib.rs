@@ -3,6 +3,8 @@
 //! The binaries are for claims: they check every contender's answer, time all of them in turns in one run, print
 //! ratios and write a record. The criterion benches are for working on one kernel.
 
+#![allow(missing_debug_implementations, reason = "nobody depends on it")]
+
 pub mod attention;
 pub mod case;
 pub mod contender;
@@ -25,3 +27,8 @@ pub mod state;
 pub mod stats;
 pub mod suite;
 pub mod timing;
+
+/// The program in the workspace's README, so that it compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -5,9 +5,10 @@ use crate::contender::Side;
 use crate::peaks::Peaks;
 use crate::record::{Outcome, Ratio, Record};
 use crate::stats::{Summary, median};
+use serde::{Deserialize, Serialize};
 
 /// One contender's samples.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// The contender.
     pub name: String,
@@ -32,7 +33,7 @@ impl Sampled {
 }
 
 /// All contenders' samples of a case. The first contender is the one that this project stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The case.
     pub case: Case,
@@ -74,6 +75,15 @@ impl Measured {
         alone / self.case.threads as f64 / contender.median()
     }
 
+    /// The same with samples in hundredths of a nanosecond, which is more than a clock can tell.
+    fn rounded(&self) -> Self {
+        let mut rounded = self.clone();
+        for ns in rounded.contenders.iter_mut().flat_map(|contender| &mut contender.ns) {
+            *ns = (*ns * 100.0).round() / 100.0;
+        }
+        rounded
+    }
+
     /// Adds the case to a record.
     pub fn keep(&self, record: &mut Record) {
         let name = self.case.name();
@@ -83,6 +93,7 @@ impl Measured {
                 summary.map(|ns| Outcome::new(&name, &contender.name, &ns, self.case.work));
             record.results.extend(outcome);
         }
+        record.cases.push(self.rounded());
         let ours = self.contenders.iter().filter(|contender| contender.side == Side::Ours);
         for ours in ours {
             for other in &self.contenders {

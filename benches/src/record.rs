@@ -1,6 +1,7 @@
 //! Records: what a run measured, kept as JSON under `benches/records/<machine>/`.
 
 use crate::machine::Machine;
+use crate::measured::Measured;
 use crate::stats::Summary;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ pub struct Record {
     pub results: Vec<Outcome>,
     /// How the times of two contenders compare.
     pub ratios: Vec<Ratio>,
+    /// Every sample behind them: what a report is made of. Absent in records of other commands.
+    #[serde(default)]
+    pub cases: Vec<Measured>,
 }
 
 /// One contender's time for one case.
@@ -56,7 +60,7 @@ pub struct Ratio {
 }
 
 /// What one operation of a case amounts to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Bytes of weights and cache that are read.
     pub bytes: f64,
@@ -102,7 +106,12 @@ impl Record {
     /// A record of this machine without results.
     #[must_use]
     pub fn new() -> Self {
-        Self { machine: Machine::this(), results: Vec::new(), ratios: Vec::new() }
+        Self {
+            machine: Machine::this(),
+            results: Vec::new(),
+            ratios: Vec::new(),
+            cases: Vec::new(),
+        }
     }
 
     /// Reads a record.
@@ -116,13 +125,18 @@ impl Record {
         serde_json::from_str(&text).with_context(|| format!("{} is no record", path.display()))
     }
 
-    /// Writes the record to `path`.
+    /// Writes the record to `path`, a line for every entry of its lists.
     ///
     /// # Errors
     ///
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
+        let Self { machine, results, ratios, cases } = self;
+        let machine = serde_json::to_string_pretty(machine)?.replace('\n', "\n  ");
+        let [results, ratios, cases] = [lines(results)?, lines(ratios)?, lines(cases)?];
+        let text = format!(
+            "{{\n  \"machine\": {machine},\n  \"results\": {results},\n  \"ratios\": {ratios},\n  \"cases\": {cases}\n}}\n"
+        );
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
@@ -142,6 +156,15 @@ impl Record {
         self.save(&path)?;
         Ok(path)
     }
+}
+
+/// A list as JSON with one entry a line.
+fn lines<T: Serialize>(list: &[T]) -> Result<String> {
+    let lines: Vec<String> = list.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    Ok(match lines.is_empty() {
+        true => "[]".to_owned(),
+        false => format!("[\n    {}\n  ]", lines.join(",\n    ")),
+    })
 }
 
 impl Default for Record {

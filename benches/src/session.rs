@@ -167,6 +167,7 @@ fn check_all(case: &str, entries: &mut [Entry<'_>], copy: usize, then: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Kind;
     use crate::contender::{Agreement, Contender, Expected};
     use crate::record::Work;
     use std::cell::Cell;
@@ -197,8 +198,14 @@ mod tests {
     fn run(right: usize) -> (Result<()>, usize, usize) {
         let mut session = Session::new(1, 9, 32 << 20).unwrap();
         let (heat, work) = (Heat::Hot, Work::default());
-        let case =
-            Case { kind: "test", subject: "a".to_owned(), context: None, heat, threads: 1, work };
+        let case = Case {
+            kind: Kind::Layer,
+            subject: "a".to_owned(),
+            context: None,
+            heat,
+            threads: 1,
+            work,
+        };
         let runs = Rc::new(Cell::new(0));
         let expected = Rc::new(Expected::from(vec![1.0]));
         let entries = vec![Entry::new(Tiring(Rc::clone(&runs), right), &expected)];

@@ -164,6 +164,7 @@ impl CpuTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Kind;
     use crate::record::Work;
 
     #[test]
@@ -176,7 +177,7 @@ mod tests {
         };
         let moved = |after: &State, heat, threads| {
             let (subject, work) = (String::new(), Work::default());
-            let case = Case { kind: "test", subject, context: None, heat, threads, work };
+            let case = Case { kind: Kind::Layer, subject, context: None, heat, threads, work };
             assert_eq!(state.moved(after, &case).len(), after.moved(&state, &case).len());
             state.moved(after, &case)
         };

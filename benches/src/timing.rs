@@ -145,6 +145,7 @@ mod tests {
         (samples, Rc::try_unwrap(diary).unwrap().into_inner())
     }
 
+    // Case B60.
     #[test]
     fn contenders_take_turns_and_go_on_where_they_were() {
         let (samples, diary) = sample(false);

@@ -1,10 +1,13 @@
 //! Writes the seeds of every target to `corpus/`: `cargo run --example seeds`. The same bytes every time.
 
 use ck_gguf::{GgufWriter, TensorType, Value};
+use ck_isa::Isa;
+use ck_ops::{CacheElement, CacheShape, KvCache, NewPosition, Q8_0};
 use ck_testing::generate::{
     Biases, Formats, Quants, Rng, Scales, Values, random_layer, random_row, with_head_norms,
 };
 use ck_testing::oracle::{Format, LayerWeights, Projection, Shape};
+use half::f16;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -17,6 +20,7 @@ fn main() -> io::Result<()> {
         ("gguf", files()),
         ("layer", operations(&[60, 120, 200, 300, 400, 500])),
         ("quantizers", rows()),
+        ("saved", saved()),
     ];
     for (name, seeds) in targets {
         let folder = corpus.join(name);
@@ -63,6 +67,32 @@ fn rows() -> Vec<Vec<u8>> {
 fn operations(lengths: &[usize]) -> Vec<Vec<u8>> {
     let mut rng = Rng::new(3);
     lengths.iter().map(|&len| (0..len).map(|_| rng.next_u64() as u8).collect()).collect()
+}
+
+/// A small cache of every element type, as it is and as changes of the target's own.
+fn saved() -> Vec<Vec<u8>> {
+    let shape = CacheShape::new(1, 32).expect("a shape");
+    let choices = |element: u8| vec![element, 0, 4, 0, 1];
+    let mut seeds = vec![
+        [choices(0), cache::<f32>(shape)].concat(),
+        [choices(1), cache::<f16>(shape)].concat(),
+        [choices(2), cache::<Q8_0>(shape)].concat(),
+    ];
+    seeds.extend(operations(&[30, 60]));
+    seeds
+}
+
+fn cache<E: CacheElement>(shape: CacheShape) -> Vec<u8> {
+    let mut cache = KvCache::<E>::with_capacity(shape, 2).expect("memory");
+    let (mut new, mut rng) = (NewPosition::new(shape).expect("memory"), Rng::new(6));
+    for _ in 0..2 {
+        let row = Values::Normal.row(&mut rng, 32);
+        new.set(Isa::detect(), &row, &row).expect("finite");
+        cache.append(&new).expect("room");
+    }
+    let mut bytes = Vec::new();
+    cache.write_to(&mut bytes).expect("memory");
+    bytes
 }
 
 /// Small files of every architecture, their rotations scaled in every way, and one without tensors.

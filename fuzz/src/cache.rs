@@ -4,11 +4,11 @@ use crate::bits;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use ck_isa::Isa;
 use ck_ops::{
-    AttendScratch, Attention, CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError,
+    AttendScratch, Attention, CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError, Q8_0,
     flash_decode,
 };
 use ck_testing::generate::{Rng, Values};
-use ck_testing::oracle::CacheRounding;
+use ck_testing::oracle::{BLOCK, CacheRounding};
 use half::f16;
 
 /// One operation. The values of rows come from the seeds.
@@ -33,15 +33,19 @@ enum Operation {
 pub fn check(bytes: &[u8]) {
     // Bytes that end early end the sequence.
     let mut input = Unstructured::new(bytes);
-    let _ = match bool::arbitrary(&mut input) {
-        Ok(true) => run::<f16>(&mut input, CacheRounding::F16),
+    let _ = match input.int_in_range(0..=2) {
+        Ok(1) => run::<f16>(&mut input, CacheRounding::F16),
+        Ok(2) => run::<Q8_0>(&mut input, CacheRounding::Q8_0),
         _ => run::<f32>(&mut input, CacheRounding::None),
     };
 }
 
 fn run<E: CacheElement>(input: &mut Unstructured<'_>, rounding: CacheRounding) -> Result<()> {
     let n_kv_heads = input.int_in_range(1..=3)?;
-    let head_dim = 2 * input.int_in_range(1..=18)?;
+    let head_dim = match rounding {
+        CacheRounding::Q8_0 => BLOCK * input.int_in_range(1..=2)?,
+        _ => 2 * input.int_in_range(1..=18)?,
+    };
     let capacity = usize::from(u16::arbitrary(input)?) % (2 * CHUNK + 40);
     let shape = CacheShape::new(n_kv_heads, head_dim).unwrap();
     let mut both = Both {

@@ -6,10 +6,12 @@ use ck_fused::{
     Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch, Strategy,
 };
 use ck_isa::Isa;
-use ck_ops::{CacheElement, KvCache, Llama3, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn};
+use ck_ops::{
+    CacheElement, KvCache, Llama3, Pairing, Q8_0, RopeConfig, RopeScaling, RopeTable, Yarn,
+};
 use ck_quant::{Format, Matrix};
 use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, with_head_norms};
-use ck_testing::oracle::{self, Shape};
+use ck_testing::oracle::{self, BLOCK, Shape};
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use half::f16;
 use std::sync::OnceLock;
@@ -40,10 +42,12 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
         isa: *input.choose(&Isa::available().collect::<Vec<_>>())?,
         team: input.int_in_range(1..=TEAM)?,
     };
-    if bool::arbitrary(input)? {
-        compare::<f16>(input, &layer, &way, rope.as_ref())
-    } else {
-        compare::<f32>(input, &layer, &way, rope.as_ref())
+    match input.int_in_range(0..=2)? {
+        1 => compare::<f16>(input, &layer, &way, rope.as_ref()),
+        2 if shape.head_dim().is_multiple_of(BLOCK) => {
+            compare::<Q8_0>(input, &layer, &way, rope.as_ref())
+        }
+        _ => compare::<f32>(input, &layer, &way, rope.as_ref()),
     }
 }
 
@@ -136,13 +140,15 @@ fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLaye
     let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
     let norm = Norm::new(&weights.gamma[..], weights.eps);
     let mut layer_weights = LayerWeights::new(norm, q, k, v, o);
-    let head_norm =
-        |norm: &'_ Option<oracle::HeadNorm>| norm.clone().map(|n| Norm::new(n.gamma, n.eps));
-    layer_weights.q_norm = head_norm(&weights.q_norm);
-    layer_weights.k_norm = head_norm(&weights.k_norm);
+    layer_weights.q_norm = weights.q_norm.as_ref().map(head_norm);
+    layer_weights.k_norm = weights.k_norm.as_ref().map(head_norm);
     let layer = DecodeLayer::new(shape, layer_weights);
     assert_eq!(layer.is_ok(), numbers, "{layer:?}");
     layer.ok()
+}
+
+fn head_norm(norm: &oracle::HeadNorm) -> Norm<'_> {
+    Norm::new(&norm.gamma[..], norm.eps)
 }
 
 fn projection(projection: &oracle::Projection) -> Option<Projection<'_>> {

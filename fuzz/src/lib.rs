@@ -8,17 +8,19 @@ pub mod cache;
 pub mod gguf;
 pub mod layer;
 pub mod quantizers;
+pub mod saved;
 
 /// A check of some bytes: it panics where a promise is broken.
 pub type Check = fn(&[u8]);
 
 /// Every target by its name, which is also that of its folder in `corpus/`.
-pub const TARGETS: [(&str, Check); 5] = [
+pub const TARGETS: [(&str, Check); 6] = [
     ("blocks", blocks::check),
     ("cache", cache::check),
     ("gguf", gguf::check),
     ("layer", layer::check),
     ("quantizers", quantizers::check),
+    ("saved", saved::check),
 ];
 
 fn bits(values: &[f32]) -> Vec<u32> {

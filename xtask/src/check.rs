@@ -52,6 +52,7 @@ const STEPS: &[Step] = &[
         cargo: &["doc", "--workspace", "--no-deps", "--locked"],
         env: &[("RUSTDOCFLAGS", "-D warnings")],
     },
+    Step { name: "pictures", cargo: &["xtask", "draw", "--check"], env: &[] },
     Step { name: "parity", cargo: &["xtask", "parity"], env: &[] },
 ];
 

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p ck-bench --bin bench -- --help
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use ck_bench::context::Kv;
 use ck_bench::memory::{restart_with_large_heap, streamed_bytes};
 use ck_bench::model::{MODELS, Model};
@@ -67,6 +67,12 @@ struct Args {
     /// Keep what was measured as `benches/records/<machine>/<date>.json`.
     #[arg(long)]
     record: bool,
+    /// Report and draw a kept record instead of measuring.
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["record", "json", "compare"])]
+    from: Option<PathBuf>,
+    /// Draw the charts into this folder too.
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
     /// Compare two records instead of measuring.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
     compare: Vec<PathBuf>,
@@ -108,6 +114,12 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(file) = &args.from {
+        let record = Record::load(file)?;
+        ensure!(!record.cases.is_empty(), "{} holds no samples of cases", file.display());
+        publish(args, &record)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     restart_with_large_heap();
     if let [old, new] = &args.compare[..] {
         print!("{}", report::compare(&Record::load(old)?, &Record::load(new)?));
@@ -177,26 +189,38 @@ fn options(args: &Args) -> Result<Options> {
 
 /// Writes everything down, of however many cases there are.
 fn finish(args: &Args, session: &Session, record: &mut Record) -> Result<()> {
-    let measured = &session.measured;
-    if measured.is_empty() {
+    if session.measured.is_empty() {
         return Ok(());
     }
-    measured.iter().for_each(|one| one.keep(record));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
-    std::fs::create_dir_all(&folder)?;
-    let findings = report::findings(record, measured);
-    let tables = report::tables(measured, &session.peaks);
-    let report = format!("{}\n\n{tables}\n{findings}\n", record.machine);
-    std::fs::write(folder.join("report.txt"), &report)?;
-    record.save(&folder.join("record.json"))?;
-    report::draw(&folder, measured, &session.peaks, &session.state)?;
+    session.measured.iter().for_each(|one| one.keep(record));
+    publish(args, record)?;
     if let Some(file) = &args.json {
         record.save(file)?;
     }
     if args.record {
         println!("kept {}", record.keep("")?.display());
     }
-    println!("\n{}", report::summaries(measured, &session.peaks));
+    Ok(())
+}
+
+/// Writes the report, the charts and the record to `target/bench/`, and says the most important of it.
+fn publish(args: &Args, record: &Record) -> Result<()> {
+    let peaks = record.machine.peaks.context("the record has no peaks of its machine")?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    std::fs::create_dir_all(&folder)?;
+    let findings = report::findings(record);
+    let tables = report::tables(&record.cases, &peaks);
+    let report = format!("{}\n\n{tables}\n{findings}\n", record.machine);
+    std::fs::write(folder.join("report.txt"), &report)?;
+    record.save(&folder.join("record.json"))?;
+    report::draw(&folder, record)?;
+    if let Some(folder) = &args.charts {
+        std::fs::create_dir_all(folder)?;
+        for file in report::draw(folder, record)? {
+            println!("drew {}", file.display());
+        }
+    }
+    println!("\n{}", report::summaries(&record.cases, &peaks));
     println!("The whole report and the charts are in target/bench/.\n\n{findings}");
     Ok(())
 }

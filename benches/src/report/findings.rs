@@ -1,6 +1,6 @@
 //! The paragraph at the end of a run: what was found.
 
-use crate::case::Heat;
+use crate::case::{Heat, Kind};
 use crate::contender::Side;
 use crate::measured::{Measured, Sampled};
 use crate::record::Record;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// What was found, in one paragraph. Ratios are ranges of medians over the cases.
 #[must_use]
-pub fn findings(record: &Record, all: &[Measured]) -> String {
-    let machine = &record.machine;
+pub fn findings(record: &Record) -> String {
+    let (machine, all) = (&record.machine, &record.cases);
     let mut sentences = vec![format!(
         "{} cases on {} ({} CPUs, levels {}), revision {}.",
         all.len(),
@@ -19,19 +19,19 @@ pub fn findings(record: &Record, all: &[Measured]) -> String {
         machine.levels.join(", "),
         machine.revision,
     )];
-    let layers: Vec<&Measured> = all.iter().filter(|one| one.case.kind == "layer").collect();
+    let layers: Vec<&Measured> = all.iter().filter(|one| one.case.kind == Kind::Layer).collect();
     sentences.extend(against_unfused(&layers));
     sentences.extend(best_strategies(&layers));
     sentences.extend(teams(&layers));
     sentences.extend(against_levels(&layers));
-    for kind in ["gemv", "layer"] {
+    for kind in [Kind::Gemv, Kind::Layer] {
         let streaming: Vec<&Measured> = all
             .iter()
             .filter(|one| one.case.kind == kind && one.case.heat == Heat::Streaming)
             .collect();
         sentences.extend(of_read_loop(kind, &streaming));
     }
-    for kind in ["quantize", "gemv", "attention", "layer"] {
+    for kind in Kind::ALL {
         let of_kind: Vec<&Measured> = all.iter().filter(|one| one.case.kind == kind).collect();
         for peer in ["ggml", "candle"] {
             sentences.extend(against_peer(kind, peer, &of_kind));
@@ -111,7 +111,7 @@ fn against_levels(layers: &[&Measured]) -> Option<String> {
     (!levels.is_empty()).then(|| format!("On one thread {}.", levels.join(", ")))
 }
 
-fn of_read_loop(kind: &str, cases: &[&Measured]) -> Option<String> {
+fn of_read_loop(kind: Kind, cases: &[&Measured]) -> Option<String> {
     let shares = cases.iter().filter_map(|one| one.share_of_read_loop(one.primary()));
     let shares = Summary::of(shares.map(|share| 100.0 * share).collect())?;
     Some(format!(
@@ -120,7 +120,7 @@ fn of_read_loop(kind: &str, cases: &[&Measured]) -> Option<String> {
     ))
 }
 
-fn against_peer(kind: &str, peer: &str, cases: &[&Measured]) -> Option<String> {
+fn against_peer(kind: Kind, peer: &str, cases: &[&Measured]) -> Option<String> {
     let range = range(cases, |one| one.best(Side::Peer, &[peer]))?;
     Some(format!("In {kind} cases {peer}'s best took {} as long as ours.", words(range)))
 }

@@ -1,6 +1,7 @@
 //! The tables of a run: one for each kind of case.
 
 use super::{time, times};
+use crate::case::Kind;
 use crate::contender::Side;
 use crate::measured::{Measured, Sampled};
 use crate::peaks::Peaks;
@@ -17,7 +18,7 @@ pub fn tables(all: &[Measured], peaks: &Peaks) -> String {
 #[must_use]
 pub fn summaries(all: &[Measured], peaks: &Peaks) -> String {
     let mut text = String::new();
-    for kind in ["quantize", "gemv", "attention", "layer"] {
+    for kind in Kind::ALL {
         let of_kind: Vec<&Measured> =
             all.iter().filter(|measured| measured.case.kind == kind).collect();
         if !of_kind.is_empty() {

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::session::Session;
 use anyhow::Result;
 use ck_isa::Isa;
-use ck_ops::CacheElement;
+use ck_ops::{CacheElement, Q8_0};
 use half::f16;
 use std::rc::Rc;
 
@@ -29,6 +29,7 @@ pub(super) fn run(
         match what.1 {
             Kv::F32 => run_one::<f32>(options, session, what, *context)?,
             Kv::F16 => run_one::<f16>(options, session, what, *context)?,
+            Kv::Q8_0 => run_one::<Q8_0>(options, session, what, *context)?,
         }
     }
     Ok(())
@@ -61,7 +62,7 @@ fn run_one<E: CacheElement>(
     #[cfg(feature = "peer-ggml")]
     if options.ggml {
         use crate::peers::ggml::{Attention, Caches, Mode};
-        for mode in Mode::ALL.into_iter().filter(|mode| mode.kv == kv) {
+        for mode in Mode::ALL.into_iter().filter(|mode| mode.elements.kv() == kv) {
             let of = (mode, model.shape());
             for pages in options.pages() {
                 let caches = Caches::new(of, positions, &stored, copies, *pages);

@@ -11,7 +11,7 @@ use crate::session::Session;
 use anyhow::Result;
 use ck_fused::Strategy;
 use ck_isa::Isa;
-use ck_ops::CacheElement;
+use ck_ops::{CacheElement, Q8_0};
 use ck_threadpool::ThreadPool;
 use half::f16;
 use std::cell::RefCell;
@@ -83,10 +83,13 @@ fn run_one(
     let case = case(model, positions, heat, pool.threads());
     let stored = Stored::new(model.shape(), positions - 1);
     let kinds = options.kv_or_default();
-    let [f32_caches, f16_caches] = [Kv::F32, Kv::F16].map(|kv| kinds.contains(&kv));
+    let [f32_caches, f16_caches, q8_0_caches] =
+        [Kv::F32, Kv::F16, Kv::Q8_0].map(|kv| kinds.contains(&kv));
     let f32_caches = f32_caches.then(|| caches::<f32>(options, sets, &stored, Kv::F32));
     let f16_caches = f16_caches.then(|| caches::<f16>(options, sets, &stored, Kv::F16));
+    let q8_0_caches = q8_0_caches.then(|| caches::<Q8_0>(options, sets, &stored, Kv::Q8_0));
     let (f32_caches, f16_caches) = (f32_caches.transpose()?, f16_caches.transpose()?);
+    let q8_0_caches = q8_0_caches.transpose()?;
     let right = Rc::new(expected::<f32>(&sets.data, &stored)?);
     let read = session.to_read(heat, case.work.bytes as usize);
     let mut entries = Vec::new();
@@ -95,6 +98,10 @@ fn run_one(
     }
     if let Some(caches) = &f16_caches {
         let right = Rc::new(expected::<f16>(&sets.data, &stored)?);
+        entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
+    }
+    if let Some(caches) = &q8_0_caches {
+        let right = Rc::new(expected::<Q8_0>(&sets.data, &stored)?);
         entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
     }
     let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()).on(pool));
@@ -197,8 +204,10 @@ fn ggml<'a>(
     let mut entries = Vec::new();
     for copies in &sets.files {
         for mode in ggml::Mode::ALL {
-            let (of, count) =
-                ((mode, model.shape()), cache_copies(model, stored, sets.copies, mode.kv));
+            let (of, count) = (
+                (mode, model.shape()),
+                cache_copies(model, stored, sets.copies, mode.elements.kv()),
+            );
             let caches = ggml::Caches::new(of, positions, stored, count, copies.kind());
             let layer = ggml::Layer::new(&sets.data, copies, caches, (mode, positions), &threads);
             entries.push(Entry::new(layer, expected));

@@ -1,7 +1,7 @@
 //! Products of quantized matrices with vectors, and the quantization of these: one thread.
 
 use super::Options;
-use crate::case::{Case, Heat};
+use crate::case::{Case, Heat, Kind};
 use crate::contender::{Contender, Entry, Expected};
 use crate::gemv;
 use crate::memory::{Copies, PageKind, ReadLoop};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 pub(super) fn quantize_case(len: usize) -> Case {
     let work = Work { bytes: (len * size_of::<f32>()) as f64, ..Work::default() };
     let subject = len.to_string();
-    Case { kind: "quantize", subject, context: None, heat: Heat::Hot, threads: 1, work }
+    Case { kind: Kind::Quantize, subject, context: None, heat: Heat::Hot, threads: 1, work }
 }
 
 pub(super) fn quantize(options: &Options, session: &mut Session, len: usize) -> Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn gemv_case(format: Format, size: usize, heat: Heat) -> Case {
     let bytes = macs / 32.0 * format.block_bytes() as f64;
     let work = Work { bytes, int_macs: macs, f32_macs: 0.0 };
     let subject = format!("{format} {size}x{size}");
-    Case { kind: "gemv", subject, context: None, heat, threads: 1, work }
+    Case { kind: Kind::Gemv, subject, context: None, heat, threads: 1, work }
 }
 
 pub(super) fn gemv(

@@ -1,5 +1,11 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
+#[cfg(doctest)]
+mod adversary;
 mod call;
 mod error;
 mod layer;

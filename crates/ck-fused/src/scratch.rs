@@ -89,11 +89,10 @@ impl<E: CacheElement> Scratch<E> {
         let dots = (shape.q_dim() / BLOCK_LEN)
             .checked_mul(shape.embed_dim())
             .ok_or(LayerError::TooLarge { what: "embed_dim * n_heads * head_dim / 32" })?;
-        let members = (0..team).map(|_| Member::new(shape)).collect::<Result<_, _>>()?;
         Ok(Self {
             shape,
             positions,
-            members,
+            members: collect_exact(team, || Member::new(shape))?,
             qkv: zeros(shape.qkv_dim())?,
             partials: zeros(partials_len(shape, positions)?)?,
             attn: zeros(shape.q_dim())?,
@@ -243,10 +242,26 @@ fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError
         .ok_or(LayerError::TooLarge { what: "heads times chunks of the context" })
 }
 
+/// The error of memory that the system refuses.
+const REFUSED: LayerError = LayerError::TooLarge { what: "the memory of the scratch" };
+
 /// `len` zeros, of which untouched pages take no memory.
-fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
-    let too_large = |()| LayerError::TooLarge { what: "the memory of the scratch" };
-    bytemuck::allocation::try_zeroed_vec(len).map_err(too_large)
+pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| REFUSED)
+}
+
+/// What `make` makes, `count` times. The room for all is asked for first, so that a count beyond any memory
+/// is refused at once.
+pub(crate) fn collect_exact<T>(
+    count: usize,
+    mut make: impl FnMut() -> Result<T, LayerError>,
+) -> Result<Vec<T>, LayerError> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|_| REFUSED)?;
+    for _ in 0..count {
+        all.push(make()?);
+    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -264,6 +279,17 @@ mod tests {
         let mut scratch = Scratch::<f32>::new(shape, 10).unwrap();
         assert!(scratch.reserve(1 << 50).is_err());
         assert_eq!(scratch.positions(), 10, "a failed call changes nothing");
+        for team in [usize::MAX, 1 << 50] {
+            let error = Scratch::<f32>::for_team(shape, 10, team).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{team}: {error}");
+        }
+        for embed_dim in [usize::MAX - 31, 1 << 50] {
+            let shape = LayerShape::new(embed_dim, 2, 1, 32).unwrap();
+            let error = Scratch::<f32>::new(shape, 10).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{embed_dim}: {error}");
+        }
+        let shape = LayerShape::new(64, 1 << 44, 1 << 44, 32).unwrap();
+        Scratch::<f32>::new(shape, 10).unwrap_err();
     }
 
     #[test]

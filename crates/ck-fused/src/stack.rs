@@ -2,7 +2,7 @@
 
 use crate::call::Context;
 use crate::error::check_vector;
-use crate::scratch::{PANEL_ROWS, Scratch};
+use crate::scratch::{PANEL_ROWS, Scratch, collect_exact, zeros};
 use crate::strategy::{Ends, Source, block};
 use crate::{DecodeLayer, LayerError, LayerShape, Runner};
 use ck_ops::{CacheElement, KvCache, NewPosition, RopeTable};
@@ -31,11 +31,10 @@ impl<E: CacheElement> StackScratch<E> {
         positions: usize,
         team: usize,
     ) -> Result<Self, LayerError> {
-        let new = (0..layers).map(|_| Ok(NewPosition::new(shape.cache()?)?));
         Ok(Self {
             scratch: Scratch::for_team(shape, positions, team)?,
-            hidden: [vec![0.0; shape.embed_dim()], vec![0.0; shape.embed_dim()]],
-            new: new.collect::<Result<_, LayerError>>()?,
+            hidden: [zeros(shape.embed_dim())?, zeros(shape.embed_dim())?],
+            new: collect_exact(layers, || Ok(NewPosition::new(shape.cache()?)?))?,
         })
     }
 }
@@ -133,4 +132,20 @@ fn check<E: CacheElement>(
         Context { rope, cache, scratch: &mut scratch.scratch }.check(layer, runner)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_no_memory_holds_is_an_error() {
+        let shape = LayerShape::new(64, 2, 1, 32).unwrap();
+        for (layers, positions, team) in
+            [(usize::MAX, 1, 1), (1 << 50, 1, 1), (1, usize::MAX, 1), (1, 1, usize::MAX)]
+        {
+            let error = StackScratch::<f32>::new(shape, layers, positions, team).unwrap_err();
+            assert!(matches!(error, LayerError::TooLarge { .. }), "{error}");
+        }
+    }
 }

@@ -39,10 +39,7 @@ impl<E: CacheElement> Step<'_, E> {
 
     /// The units of all chunks but the last, and those of the last one.
     pub(crate) fn units(&self) -> [Units; 2] {
-        let attention = self.layer.attention();
-        let chunks = attention.n_chunks(self.position + 1);
-        let units = |chunks| Units::new(attention.n_heads(), attention.group(), chunks);
-        [units(0..chunks - 1), units(chunks - 1..chunks)]
+        Units::of(self.layer.attention(), self.position + 1)
     }
 
     /// Normalizes whole query heads and rotates them, where the model does so. `head` is room for one head.

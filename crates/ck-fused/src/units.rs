@@ -1,6 +1,6 @@
 //! How attention is cut into units, and how a run of units becomes pieces that are served together.
 
-use ck_ops::WorkItem;
+use ck_ops::{Attention, WorkItem};
 use std::ops::Range;
 
 /// The units of some chunks: one query head over one chunk each.
@@ -17,6 +17,13 @@ pub(crate) struct Units {
 }
 
 impl Units {
+    /// The units of all chunks of a context but the last, and those of the last one.
+    pub(crate) fn of(attention: &Attention, positions: usize) -> [Self; 2] {
+        let chunks = attention.n_chunks(positions);
+        let units = |chunks| Self::new(attention.n_heads(), attention.group(), chunks);
+        [units(0..chunks - 1), units(chunks - 1..chunks)]
+    }
+
     /// The units of `chunks` for all query heads, `group` of which share a KV head.
     pub(crate) fn new(n_heads: usize, group: usize, chunks: Range<usize>) -> Self {
         Self { n_heads, group, first_chunk: chunks.start, n_chunks: chunks.len() }
@@ -83,6 +90,11 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{LayerShape, Scratch};
+    use ck_ops::{CHUNK, partial_len};
+    use ck_quant::BLOCK_LEN;
+    use ck_threadpool::ThreadPool;
+    use std::sync::Mutex;
 
     /// Every (head, chunk) of a run, one by one, out of its pieces.
     fn covered(units: Units, run: Range<usize>) -> Vec<(usize, usize)> {
@@ -118,6 +130,52 @@ mod tests {
                 let needed = covered(units, start..end);
                 assert!(needed.iter().all(|(head, _)| heads.contains(head)), "{start}..{end}");
                 assert!(heads.end <= 14);
+            }
+        }
+    }
+
+    /// What each member of a team does in the attention phase: positions attended to by a query head, and positions of a KV
+    /// head read.
+    fn work(attention: &Attention, positions: usize, members: usize) -> Vec<[usize; 2]> {
+        let head_dim = attention.head_dim();
+        let (embed, heads) = (BLOCK_LEN, attention.n_heads());
+        let shape = LayerShape::new(embed, heads, attention.n_kv_heads(), head_dim).unwrap();
+        let mut scratch = Scratch::<f32>::for_team(shape, positions, members).unwrap();
+        let shared = scratch.share();
+        let pool = ThreadPool::new(members).unwrap();
+        let work = Mutex::new(vec![[0; 2]; members]);
+        pool.run(|team| {
+            let len = partial_len(head_dim);
+            for (units, partials) in
+                Units::of(attention, positions).into_iter().zip([&shared.full, &shared.last])
+            {
+                let elements = partials.range_of(team, units.count() * len);
+                for piece in units.pieces(elements.start / len..elements.end / len) {
+                    let visible = CHUNK.min(positions - piece.chunk * CHUNK);
+                    let mine = &mut work.lock().unwrap()[team.index()];
+                    mine[0] += piece.n_heads * visible;
+                    mine[1] += visible;
+                }
+            }
+        });
+        work.into_inner().unwrap()
+    }
+
+    #[test]
+    fn many_members_share_a_long_context_of_few_kv_heads_evenly() {
+        for n_heads in [2, 4, 14, 16] {
+            let attention = Attention::new(n_heads, 2, 64).unwrap();
+            for positions in [16_384, 16_384 + 1, 16_384 + 17, 16_384 + 128] {
+                let work = work(&attention, positions, 8);
+                let sum = |what: usize| work.iter().map(|work| work[what]).sum::<usize>();
+                assert_eq!(sum(0), n_heads * positions);
+                // A position is read again where a chunk's heads are cut among members.
+                assert!(sum(1) < 2 * positions + 16 * CHUNK);
+                for what in [0, 1] {
+                    let most = work.iter().map(|work| work[what]).max().unwrap();
+                    let limit = sum(what) as f64 / 8.0 * 1.15;
+                    assert!(most as f64 <= limit, "{n_heads} heads at {positions}: {work:?}");
+                }
             }
         }
     }

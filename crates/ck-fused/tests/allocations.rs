@@ -1,7 +1,7 @@
 //! A decode call allocates nothing, whether it succeeds or fails.
 
 use ck_fused::{Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
-use ck_ops::{CHUNK, CacheElement, KvCache, RopeConfig, RopeTable};
+use ck_ops::{CHUNK, CacheElement, KvCache, Q8_0, RopeConfig, RopeTable};
 use ck_quant::{Format, Isa, Matrix};
 use ck_testing::alloc::{Allocated, CountingAllocator};
 use ck_testing::run::all_or_few;
@@ -77,6 +77,7 @@ fn good_calls<E: CacheElement>() {
 fn good_calls_allocate_nothing() {
     good_calls::<f32>();
     good_calls::<f16>();
+    good_calls::<Q8_0>();
 }
 
 /// Errors that carry numbers only; one that describes two shapes in words may allocate them.

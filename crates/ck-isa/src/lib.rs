@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
 mod fma;
 mod isa;

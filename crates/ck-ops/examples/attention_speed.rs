@@ -1,12 +1,14 @@
-//! How fast attention is, beside the fastest that the same vectors can multiply and add:
-//! `cargo run --release -p ck-ops --example attention_speed [positions [words]]`. With words, only the lines that
-//! contain every one of them: `attention_speed 4096 avx2 f16`.
+//! How fast attention is, beside the fastest that the same vectors can multiply and add, and beside plain reading of as
+//! much memory: `cargo run --release -p ck-ops --example attention_speed [positions [words]]`. With words, only the lines
+//! that contain every one of them: `attention_speed 4096 avx2 f16 streaming`.
 //!
-//! One thread, a cache that stays in the CPU's caches as far as it fits. A multiply-add counts as two operations, and
-//! only those of the two products are counted: `4 * head_dim` per query head and position.
+//! One thread. *Hot* is one cache again and again, in the CPU's caches as far as it fits; *streaming* goes through 256 MiB
+//! of caches in turn. What is read plainly lies in slices of the same size, and so in the same pages. A multiply-add counts
+//! as two operations, and only those of the two products are counted: `4 * head_dim` per query head and position.
 
 use ck_isa::{Isa, Vectors};
-use ck_ops::{AttendScratch, Attention, CacheElement, KvCache, NewPosition, flash_decode};
+use ck_ops::{AttendScratch, Attention, CacheElement, KvCache, NewPosition, Q8_0, flash_decode};
+use ck_pages::ZeroedSlice;
 use half::f16;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -19,6 +21,9 @@ const SHAPES: [(&str, usize, usize, usize); 4] = [
     ("32 on 32", 32, 32, 128),
 ];
 
+/// Bytes of caches that are gone through in turn.
+const STREAMED: usize = 256 << 20;
+
 fn main() {
     let positions = std::env::args().nth(1).map_or(4096, |n| n.parse().expect("a number"));
     let words: Vec<String> = std::env::args().skip(2).collect();
@@ -28,88 +33,119 @@ fn main() {
         println!("{isa}: {peak:.1} GFLOP/s from registers");
         for (name, heads, kv_heads, head_dim) in SHAPES {
             let attention = Attention::new(heads, kv_heads, head_dim).expect("a real shape");
-            let wanted = |element| {
-                let line = format!("{isa} {name} {element}");
-                words.iter().all(|word| line.contains(word))
-            };
-            if wanted("f32") {
-                measure::<f32>(isa, name, &attention, positions, peak);
-            }
-            if wanted("f16") {
-                measure::<f16>(isa, name, &attention, positions, peak);
+            for heat in ["hot", "streaming"] {
+                let case = Case { isa, name, heat, attention: &attention, positions, peak };
+                for (element, block_bytes) in [("f32", 128), ("f16", 64), ("q8_0", 34)] {
+                    let line = format!("{isa} {name} {element} {heat}");
+                    if !words.iter().all(|word| line.contains(word)) {
+                        continue;
+                    }
+                    match element {
+                        "f32" => case.measure::<f32>(element, block_bytes),
+                        "f16" => case.measure::<f16>(element, block_bytes),
+                        _ => case.measure::<Q8_0>(element, block_bytes),
+                    }
+                }
             }
         }
     }
 }
 
-fn measure<E: CacheElement>(
+/// What is measured.
+struct Case<'a> {
     isa: Isa,
-    name: &str,
-    attention: &Attention,
+    name: &'a str,
+    heat: &'a str,
+    attention: &'a Attention,
     positions: usize,
     peak: f64,
-) {
-    let (n_heads, head_dim) = (attention.n_heads(), attention.head_dim());
-    let wave = |n: usize, step: f32| (0..n).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>();
-    let mut cache = KvCache::<E>::with_capacity(attention.shape(), positions).expect("memory");
-    let mut new = NewPosition::new(attention.shape()).expect("memory");
-    let rows = wave(attention.n_kv_heads() * head_dim, 0.37);
-    for _ in 0..positions {
-        new.set(isa, &rows, &rows).expect("finite rows");
-        cache.append(&new).expect("room");
-    }
-    let q = wave(n_heads * head_dim, 0.73);
-    let mut scratch = AttendScratch::new(attention).expect("memory");
-    let mut out = vec![0.0; q.len()];
-    let ns = best_ns(|| {
-        flash_decode(isa, attention, &cache, None, black_box(&q), &mut scratch, &mut out)
-            .expect("finite scores");
-    });
-    let bytes = 2 * positions * rows.len() * size_of::<E>();
-    let read = bytes as f64 / read_ns(isa, bytes);
-    let per_position = ns / (n_heads * positions) as f64;
-    let rate = 4.0 * head_dim as f64 / per_position;
-    println!(
-        "  {name:12} {:4} {:8.1} us {per_position:6.2} ns per head and position {rate:6.1} GFLOP/s, {:3.0} % of \
-         the registers' rate; cache {:5.1} MB at {:5.1} GB/s, plain reading {read:5.1} GB/s",
-        std::any::type_name::<E>().rsplit("::").next().unwrap_or_default(),
-        ns / 1e3,
-        100.0 * rate / peak,
-        bytes as f64 / 1e6,
-        bytes as f64 / ns,
-    );
 }
 
-/// The best of many calls within a tenth of a second and more.
-fn best_ns(mut call: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    let mut best = Duration::MAX;
-    let mut calls = 0;
-    while calls < 5 || start.elapsed() < Duration::from_millis(150) {
-        let before = Instant::now();
-        call();
-        best = best.min(before.elapsed());
-        calls += 1;
+impl Case<'_> {
+    /// Measures a cache of elements of which 32 take `block_bytes`.
+    fn measure<E: CacheElement>(&self, element: &str, block_bytes: usize) {
+        let &Self { isa, attention, positions, .. } = self;
+        let (n_heads, head_dim) = (attention.n_heads(), attention.head_dim());
+        let bytes = 2 * positions * attention.n_kv_heads() * head_dim / 32 * block_bytes;
+        let copies = if self.heat == "hot" { 1 } else { STREAMED.div_ceil(bytes) };
+        let caches: Vec<KvCache<E>> = (0..copies).map(|_| self.cache()).collect();
+        let q = wave(n_heads * head_dim, 0.73);
+        let mut scratch = AttendScratch::new(attention).expect("memory");
+        let mut out = vec![0.0; q.len()];
+        let ns = median_ns(copies, |copy| {
+            let cache = &caches[copy];
+            flash_decode(isa, attention, cache, None, black_box(&q), &mut scratch, &mut out)
+                .expect("finite scores");
+        });
+        drop(caches);
+        let read = bytes as f64 / read_ns(isa, bytes, copies);
+        let per_position = ns / (n_heads * positions) as f64;
+        let rate = 4.0 * head_dim as f64 / per_position;
+        println!(
+            "  {:12} {:4} {:9} {:8.1} us {per_position:6.2} ns per head and position {rate:6.1} GFLOP/s, {:3.0} % of \
+             the registers' rate; cache {:5.1} MB at {:5.1} GB/s, plain reading {read:5.1} GB/s",
+            self.name,
+            element,
+            self.heat,
+            ns / 1e3,
+            100.0 * rate / self.peak,
+            bytes as f64 / 1e6,
+            bytes as f64 / ns,
+        );
     }
-    best.as_nanos() as f64
+
+    /// A full cache.
+    fn cache<E: CacheElement>(&self) -> KvCache<E> {
+        let &Self { isa, attention, positions, .. } = self;
+        let mut cache = KvCache::<E>::with_capacity(attention.shape(), positions).expect("memory");
+        let mut new = NewPosition::new(attention.shape()).expect("memory");
+        let rows = wave(attention.n_kv_heads() * attention.head_dim(), 0.37);
+        new.set(isa, &rows, &rows).expect("finite rows");
+        (0..positions).for_each(|_| cache.append(&new).expect("room"));
+        cache
+    }
+}
+
+fn wave(n: usize, step: f32) -> Vec<f32> {
+    (0..n).map(|i| (i as f32 * step).sin()).collect()
+}
+
+/// The median of many calls within some tenths of a second and more, each with the next copy.
+fn median_ns(copies: usize, mut call: impl FnMut(usize)) -> f64 {
+    (0..copies).for_each(&mut call);
+    let start = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < copies.max(9) || start.elapsed() < Duration::from_millis(200) {
+        let before = Instant::now();
+        call(times.len() % copies);
+        times.push(before.elapsed());
+    }
+    times.sort_unstable();
+    times[times.len() / 2].as_nanos() as f64
 }
 
 /// The time to read so many bytes, from whatever cache or memory they fit, into registers.
-fn read_ns(isa: Isa, bytes: usize) -> f64 {
-    let values = vec![1.0f32; bytes / size_of::<f32>()];
-    best_ns(|| match isa {
+fn read_ns(isa: Isa, bytes: usize, copies: usize) -> f64 {
+    let copies: Vec<ZeroedSlice<f32>> = (0..copies)
+        .map(|_| {
+            let mut values = ZeroedSlice::new(bytes / size_of::<f32>()).expect("memory");
+            values.fill(1.0);
+            values
+        })
+        .collect();
+    median_ns(copies.len(), |copy| match isa {
         Isa::Scalar => {
-            black_box(values.iter().fold(0, |bits, x| bits | x.to_bits()));
+            black_box(copies[copy].iter().fold(0, |bits, x| bits | x.to_bits()));
         }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::Avx2(token) => unsafe { avx2_read(token, &values) },
+        Isa::Avx2(token) => unsafe { avx2_read(token, &copies[copy]) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::Avx512Vnni(token) => unsafe { avx512vnni_read(token, &values) },
+        Isa::Avx512Vnni(token) => unsafe { avx512vnni_read(token, &copies[copy]) },
         #[cfg(target_arch = "aarch64")]
         // SAFETY: the token proves the features that the function names.
-        Isa::NeonDot(token) => unsafe { neondot_read(token, &values) },
+        Isa::NeonDot(token) => unsafe { neondot_read(token, &copies[copy]) },
     })
 }
 
@@ -125,7 +161,7 @@ fn multiply_adds_per_ns(isa: Isa) -> f64 {
         #[cfg(target_arch = "aarch64")]
         Isa::NeonDot(_) => 4,
     };
-    let ns = best_ns(|| match isa {
+    let ns = median_ns(1, |_| match isa {
         Isa::Scalar => scalar_loop(STEPS),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the token proves the features that the function names.

@@ -10,6 +10,23 @@ pub(crate) fn check_finite(what: &'static str, values: &[f32]) -> Result<(), OpE
     }
 }
 
+/// [`OpError::NonFinite`] as [`check_finite`], and [`OpError::BeyondRange`] for the first magnitude of `overflow` or more, which
+/// elements of the type that is called `element` cannot hold.
+pub(crate) fn check_range(
+    what: &'static str,
+    values: &[f32],
+    overflow: f32,
+    element: &'static str,
+) -> Result<(), OpError> {
+    match position_from(overflow, values) {
+        None => Ok(()),
+        Some(index) => {
+            check_finite(what, values)?;
+            Err(OpError::BeyondRange { what, index, value: values[index], element })
+        }
+    }
+}
+
 /// The first value that is NaN, or whose magnitude is `limit` or more.
 ///
 /// The patterns of magnitudes are ordered as the magnitudes are, with NaN on top. One pass without an exit

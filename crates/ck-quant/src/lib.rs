@@ -1,6 +1,12 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
 mod activations;
+#[cfg(doctest)]
+mod adversary;
 mod block;
 mod error;
 mod format;

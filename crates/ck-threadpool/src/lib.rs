@@ -1,6 +1,11 @@
 #![doc = include_str!("../README.md")]
-#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::disallowed_methods)
+)]
 
+#[cfg(doctest)]
+mod adversary;
 mod affinity;
 mod builder;
 mod counter;

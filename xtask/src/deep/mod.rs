@@ -8,6 +8,7 @@ mod emulation;
 mod fuzz;
 mod pool;
 mod sanitizers;
+mod soak;
 mod steps;
 mod tools;
 
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// How long each fuzz target runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     fuzz_seconds: u64,
+    /// How long the soak runs.
+    #[arg(long, value_name = "MINUTES", default_value_t = 5.0)]
+    soak_minutes: f64,
 }
 
 /// One step.

@@ -21,7 +21,7 @@ pub(super) fn address() -> Result<Outcome> {
     Outcome::of(&mut command)
 }
 
-/// ThreadSanitizer over what has threads. The standard library is built with it, else it reports that.
+/// ThreadSanitizer over the whole workspace. The standard library is built with it, else it reports that.
 pub(super) fn thread() -> Result<Outcome> {
     if let Some(outcome) = elsewhere() {
         return Ok(outcome);
@@ -30,7 +30,7 @@ pub(super) fn thread() -> Result<Outcome> {
         Ok(toolchain) => toolchain,
         Err(outcome) => return Ok(outcome),
     };
-    let tests = ["test", "-p", "ck-threadpool", "-p", "ck-fused", "--lib", "--tests"];
+    let tests = ["test", "--workspace", "--lib", "--bins", "--tests"];
     let mut command = toolchain.cargo(&tests, HOST, &target_dir("thread-sanitizer"));
     command
         .args(["--no-fail-fast", "--", "--test-threads=1"])

@@ -1,6 +1,6 @@
 //! The table of steps.
 
-use super::{Step, dependencies, emulation, fuzz, pool, sanitizers};
+use super::{Step, dependencies, emulation, fuzz, pool, sanitizers, soak};
 
 /// Every step, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
@@ -51,7 +51,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "thread-sanitizer",
-        about: "the tests of pool and layers with every memory access checked for races",
+        about: "all tests with every memory access checked for races",
         run: |_| sanitizers::thread(),
     },
     Step {
@@ -60,8 +60,18 @@ pub(super) const STEPS: &[Step] = &[
         run: |args| fuzz::run(args.fuzz_seconds),
     },
     Step {
+        name: "soak",
+        about: "decoding at random for --soak-minutes, against serial scalar code by bits, in flat memory",
+        run: |args| soak::run(args.soak_minutes),
+    },
+    Step {
         name: "dependencies",
         about: "licences, sources and duplicates of everything that is built (cargo-deny)",
         run: |_| dependencies::run(),
+    },
+    Step {
+        name: "semver",
+        about: "the public interface beside that of the last tag (cargo-semver-checks)",
+        run: |_| dependencies::semver(),
     },
 ];

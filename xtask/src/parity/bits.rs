@@ -18,6 +18,7 @@ const fn end_to_end(kv: Kv) -> f64 {
     match kv {
         Kv::F32 => 1e-2,
         Kv::F16 => 2e-2,
+        Kv::Q8_0 => 2e-2,
     }
 }
 

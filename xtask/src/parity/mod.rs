@@ -12,6 +12,8 @@ use anyhow::{Context as _, Result, bail};
 use case::{Case, Setup};
 use ck_fused::Strategy;
 use ck_isa::{Isa, Level};
+use ck_ops::Q8_0;
+use ck_quant::BLOCK_LEN;
 use half::f16;
 use recording::Recording;
 use std::path::PathBuf;
@@ -45,15 +47,18 @@ pub(crate) struct Args {
 pub(crate) enum Kv {
     F32,
     F16,
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 impl Kv {
-    const ALL: [Self; 2] = [Self::F32, Self::F16];
+    const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Q8_0];
 
     const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
         }
     }
 }
@@ -72,10 +77,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let recording = Recording::parse(&file, &bytes)
             .with_context(|| format!("cannot use {} as a recording", file.display()))?;
         println!("{recording}");
+        let head_dim = recording.shape().head_dim();
         for &kv in &chosen(&args.kv, &Kv::ALL) {
+            if kv == Kv::Q8_0 && args.kv.is_empty() && !head_dim.is_multiple_of(BLOCK_LEN) {
+                println!("  no q8_0 cache: heads of {head_dim} dimensions are no whole blocks");
+                continue;
+            }
             let found = match kv {
                 Kv::F32 => cases_of::<f32>(&recording, kv, &setups),
                 Kv::F16 => cases_of::<f16>(&recording, kv, &setups),
+                Kv::Q8_0 => cases_of::<Q8_0>(&recording, kv, &setups),
             };
             let found =
                 found.with_context(|| format!("{} with {} cache", recording.name, kv.name()))?;

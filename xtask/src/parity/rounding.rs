@@ -1,15 +1,14 @@
-//! What the rounding of keys and values to the cache's type may change about attention.
+//! What the rounding of keys and values to the cache's type changes about attention.
 
 use super::Kv;
 use super::recording::{Recording, Rows};
-use ck_testing::bounds::{self, AttentionErrors};
-use ck_testing::oracle::{Attention, CacheRounding, widen};
+use ck_testing::oracle::{Attention, CacheRounding, Rejected, widen};
 
-/// The recorded keys and values of the tokens so far, in f64, where the cache's type rounds them.
+/// The recorded keys and values of the tokens so far, in f64, as recorded and as the cache's type rounds them.
 pub(super) struct History {
     rounding: CacheRounding,
-    keys: Vec<f64>,
-    values: Vec<f64>,
+    recorded: [Vec<f64>; 2],
+    rounded: [Vec<f64>; 2],
 }
 
 impl History {
@@ -17,37 +16,43 @@ impl History {
         let rounding = match kv {
             Kv::F32 => CacheRounding::None,
             Kv::F16 => CacheRounding::F16,
+            Kv::Q8_0 => CacheRounding::Q8_0,
         };
-        Self { rounding, keys: Vec::new(), values: Vec::new() }
+        Self { rounding, recorded: [vec![], vec![]], rounded: [vec![], vec![]] }
     }
 
-    /// What the rounding may add to the error of `token`'s attention, relative to the largest recorded number:
-    /// the derived bound with it less the derived bound without it. 0 where nothing is rounded, or not all is
-    /// recorded. Tokens are to be given in order.
-    pub(super) fn rounding(&mut self, recording: &Recording<'_>, token: usize) -> f64 {
+    /// `token`'s recorded attention, corrected by what the rounding changes: attention over the rounded rows less
+    /// attention over the recorded ones, both in f64. So a recording that was made with an f32 cache says, to
+    /// the same bound, what a cache of any type must give. Nothing where not all is recorded. Tokens are to be given in order.
+    ///
+    /// # Errors
+    ///
+    /// Rows that the cache's type cannot hold.
+    pub(super) fn expected(
+        &mut self,
+        recording: &Recording<'_>,
+        token: usize,
+    ) -> Result<Option<Vec<f32>>, Rejected> {
         let (Some(q), Some(k), Some(v), Some(attn)) =
             (&recording.q, &recording.k, &recording.v, &recording.attn)
         else {
-            return 0.0;
+            return Ok(None);
         };
         if self.rounding == CacheRounding::None {
-            return 0.0;
+            return Ok(Some(attn.row(token).to_vec()));
         }
         let row = |rows: &Rows| widen(rows.row(token));
-        self.keys.extend(row(k));
-        self.values.extend(row(v));
+        let rows = [row(k), row(v)];
+        for ((recorded, rounded), row) in self.recorded.iter_mut().zip(&mut self.rounded).zip(rows)
+        {
+            rounded.extend(self.rounding.round(&row)?);
+            recorded.extend(row);
+        }
         let shape = recording.shape();
-        let Ok(attention) = Attention::new(shape.n_heads(), shape.n_kv_heads(), shape.head_dim())
-        else {
-            return 0.0;
-        };
-        let bounds = |cache| {
-            let errors = AttentionErrors { exp: 0.0, tanh: 0.0, additions: 0, rescales: 0, cache };
-            bounds::attention(&attention, &errors, &row(q), &self.keys, &self.values)
-        };
-        let (with, without) = (bounds(self.rounding), bounds(CacheRounding::None));
-        let added = with.iter().zip(&without).map(|(with, without)| with - without);
-        let largest = row(attn).iter().fold(0f64, |largest, x| largest.max(x.abs()));
-        added.fold(0.0, f64::max) / largest.max(f64::MIN_POSITIVE)
+        let attention = Attention::new(shape.n_heads(), shape.n_kv_heads(), shape.head_dim())?;
+        let attend = |[keys, values]: &[Vec<f64>; 2]| attention.attend(&row(q), keys, values);
+        let changes = attend(&self.rounded).into_iter().zip(attend(&self.recorded));
+        let corrected = row(attn).into_iter().zip(changes);
+        Ok(Some(corrected.map(|(attn, (new, old))| (attn + (new - old)) as f32).collect()))
     }
 }

@@ -1,8 +1,8 @@
 //! KV caches in llama.cpp's layout, and the attention nodes on it.
 
-use super::Mode;
 use super::graph::{Builder, Data, Kind, Tensor};
-use crate::context::{Kv, Stored};
+use super::{Elements, Mode};
+use crate::context::Stored;
 use crate::memory::{Buffer, PageKind};
 use ck_fused::LayerShape;
 use half::f16;
@@ -37,7 +37,7 @@ impl Layout {
 
     /// Bytes of the keys of a cache, and of its values, which begin at a multiple of 64.
     fn half(self) -> usize {
-        (self.padded * self.shape.kv_dim() * self.mode.kv.bytes()).next_multiple_of(64)
+        (self.padded * self.shape.kv_dim() * self.mode.elements.bytes()).next_multiple_of(64)
     }
 
     pub(super) fn positions(self) -> usize {
@@ -45,9 +45,9 @@ impl Layout {
     }
 
     fn kind(self) -> Kind {
-        match self.mode.kv {
-            Kv::F32 => Kind::F32,
-            Kv::F16 => Kind::F16,
+        match self.mode.elements {
+            Elements::F32 => Kind::F32,
+            Elements::F16 => Kind::F16,
         }
     }
 
@@ -81,7 +81,8 @@ impl Layout {
         [keys, values]: [Tensor; 2],
         [k, v]: [Tensor; 2],
     ) -> [Tensor; 2] {
-        let (kv_dim, bytes, last) = (self.shape.kv_dim(), self.mode.kv.bytes(), self.positions - 1);
+        let (kv_dim, bytes, last) =
+            (self.shape.kv_dim(), self.mode.elements.bytes(), self.positions - 1);
         let row = kv_dim * bytes;
         let sizes = [kv_dim, 1, 1];
         let k = builder.reshape(k, sizes);
@@ -105,7 +106,7 @@ impl Layout {
         q: Tensor,
         [mask, keys, values]: [Tensor; 3],
     ) -> Tensor {
-        let (shape, bytes) = (self.shape, self.mode.kv.bytes());
+        let (shape, bytes) = (self.shape, self.mode.elements.bytes());
         let (head_dim, n_kv_heads, n_kv) = (shape.head_dim(), shape.n_kv_heads(), self.padded);
         let (head, row) = (head_dim * bytes, shape.kv_dim() * bytes);
         let scale = 1.0 / (head_dim as f32).sqrt();
@@ -149,9 +150,11 @@ impl Caches {
         let mut buffer = Buffer::new(2 * half * count, pages);
         let (first, others) = buffer.split_at_mut(2 * half);
         let (keys, values) = first.split_at_mut(half);
-        let put = |bytes: &mut [u8], element: usize, value: f16| match mode.kv {
-            Kv::F32 => bytes[element * 4..][..4].copy_from_slice(&value.to_f32().to_ne_bytes()),
-            Kv::F16 => bytes[element * 2..][..2].copy_from_slice(&value.to_ne_bytes()),
+        let put = |bytes: &mut [u8], element: usize, value: f16| match mode.elements {
+            Elements::F32 => {
+                bytes[element * 4..][..4].copy_from_slice(&value.to_f32().to_ne_bytes())
+            }
+            Elements::F16 => bytes[element * 2..][..2].copy_from_slice(&value.to_ne_bytes()),
         };
         for (index, (key, value)) in stored.keys.iter().zip(&stored.values).enumerate() {
             put(keys, index, *key);

@@ -39,23 +39,49 @@ pub struct Mode {
     /// One flash attention node, instead of two products and a softmax.
     pub flash: bool,
     /// The type of the cache.
-    pub kv: Kv,
+    pub elements: Elements,
+}
+
+/// The types of cache elements that both sides have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// `f32`.
+    F32,
+    /// `f16`.
+    F16,
+}
+
+impl Elements {
+    /// This project's type of the same numbers.
+    #[must_use]
+    pub const fn kv(self) -> Kv {
+        match self {
+            Self::F32 => Kv::F32,
+            Self::F16 => Kv::F16,
+        }
+    }
+
+    /// Bytes of one element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        self.kv().bytes(1)
+    }
 }
 
 impl Mode {
     /// All that llama.cpp can be told to use on these types.
     pub const ALL: [Self; 4] = [
-        Self { flash: true, kv: Kv::F16 },
-        Self { flash: false, kv: Kv::F16 },
-        Self { flash: true, kv: Kv::F32 },
-        Self { flash: false, kv: Kv::F32 },
+        Self { flash: true, elements: Elements::F16 },
+        Self { flash: false, elements: Elements::F16 },
+        Self { flash: true, elements: Elements::F32 },
+        Self { flash: false, elements: Elements::F32 },
     ];
 
     /// How far an answer over so many positions may be off, as a part of the largest: docs/benchmarking.md has
     /// the reckoning. Flash attention on an f16 cache adds its values up in f16, and that error grows with the
     /// square root of the positions.
     fn agreement(self, positions: usize) -> Agreement {
-        let sums_in_f16 = self.flash && self.kv == Kv::F16;
+        let sums_in_f16 = self.flash && self.elements == Elements::F16;
         let growth = (positions as f32 / 1024.0).sqrt().max(1.0);
         Agreement::Within(if sums_in_f16 { 2e-2 * growth } else { 1e-2 })
     }
@@ -64,6 +90,6 @@ impl Mode {
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let how = if self.flash { "flash" } else { "plain" };
-        write!(f, "{how} {}", self.kv.name())
+        write!(f, "{how} {}", self.elements.kv().name())
     }
 }

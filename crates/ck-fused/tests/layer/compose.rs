@@ -4,7 +4,8 @@
 use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, YARN, bits, runners, scalar};
 use ck_fused::{Context, DecodeLayer, Projection, Qkv, Stages};
 use ck_ops::{
-    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, RopeTable, flash_decode, rms_norm,
+    AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, Q8_0, RopeTable, flash_decode,
+    rms_norm,
 };
 use ck_quant::{Isa, QuantizedVector};
 use ck_testing::compare::assert_bits_eq;
@@ -84,6 +85,7 @@ fn check<E: CacheElement>(sample: &Sample, tokens: usize) {
 fn decoding_is_the_composition_of_the_operations_across_chunks() {
     check::<f32>(&Sample::small(1), CHUNK + 3);
     check::<f16>(&Sample::small(1), CHUNK + 3);
+    check::<Q8_0>(&Sample::small(1), CHUNK + 3);
 }
 
 #[test]
@@ -114,6 +116,7 @@ fn decoding_is_the_composition_of_the_operations_with_norms_of_heads_and_scaling
         let sample = Sample::new(12, SHAPE, rope).with_head_norms(13);
         check::<f32>(&sample, 5);
         check::<f16>(&sample, 5);
+        check::<Q8_0>(&sample, 5);
         let (mut q_only, mut k_only) = (sample.clone(), sample);
         q_only.weights.k_norm = None;
         k_only.weights.q_norm = None;

@@ -3,7 +3,7 @@
 
 use crate::sample::{Memory, NO_ROPE, SHAPE, Sample, bits, runners};
 use ck_fused::{DecodeLayer, LayerError, Runner, Scratch};
-use ck_ops::{CHUNK, CacheElement, CacheShape, KvCache, OpError, RopeConfig, RopeTable};
+use ck_ops::{CHUNK, CacheElement, CacheShape, KvCache, OpError, Q8_0, RopeConfig, RopeTable};
 use ck_quant::QuantError;
 use ck_testing::generate::Values;
 use ck_testing::oracle::{HeadNorm, LayerWeights, Projection, Shape};
@@ -267,6 +267,8 @@ fn rows_beyond_the_range_of_the_cache() {
     };
     overflow::<f16>(&sample, |weights| set_bias(&mut weights.k.bias, 7e4), range("keys"));
     overflow::<f16>(&sample, |weights| set_bias(&mut weights.v.bias, -7e4), range("values"));
+    overflow::<Q8_0>(&sample, |weights| set_bias(&mut weights.k.bias, 9e6), range("keys"));
+    overflow::<Q8_0>(&sample, |weights| set_bias(&mut weights.v.bias, -9e6), range("values"));
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use crate::sample::{Memory, NO_ROPE, Sample, YARN};
 use ck_fused::{Qkv, Stages};
-use ck_ops::{CHUNK, CacheElement};
+use ck_ops::{CHUNK, CacheElement, Q8_0};
 use ck_quant::Isa;
 use ck_testing::bounds::{self, AttentionErrors};
 use ck_testing::compare::{Failures, check_within};
 use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, sizes};
 use ck_testing::oracle::{
-    self, CacheRounding, Format, HeadNorm, Layer, Pairing, Projection, Rope, Shape, Sum,
+    self, BLOCK, CacheRounding, Format, HeadNorm, Layer, Pairing, Projection, Rope, Shape, Sum,
     decode_row, quantize_row, widen,
 };
 use ck_testing::run::all_or_few;
@@ -175,7 +175,7 @@ fn attention_errors(positions: usize) -> AttentionErrors {
     }
 }
 
-/// Compares all stages on every level, with both cache types.
+/// Compares all stages on every level, with every type of cache that can hold the heads.
 fn check(sample: &Sample, seed: u64, positions: usize) -> Result<(), String> {
     for isa in Isa::available() {
         let level = |error| format!("{isa:?}: {error}");
@@ -185,6 +185,11 @@ fn check(sample: &Sample, seed: u64, positions: usize) -> Result<(), String> {
         Bench::<f16>::new(sample, isa, positions)
             .all(seed, positions, CacheRounding::F16)
             .map_err(level)?;
+        if sample.weights.shape.head_dim.is_multiple_of(BLOCK) {
+            Bench::<Q8_0>::new(sample, isa, positions)
+                .all(seed, positions, CacheRounding::Q8_0)
+                .map_err(level)?;
+        }
     }
     Ok(())
 }

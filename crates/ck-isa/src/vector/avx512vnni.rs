@@ -99,8 +99,10 @@ impl Vectors for Avx512Vnni {
         assert!(from.len() >= 16, "expected 16 values, found {}", from.len());
         // SAFETY: the token proves AVX, and the assertion 32 readable bytes.
         let halves = unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
+        // Not `_mm512_cvtph_ps`, which asks for no exceptions: that form takes no operand in memory, and one in a
+        // register costs a shuffle more.
         // SAFETY: the token proves AVX-512 F.
-        unsafe { _mm512_cvtph_ps(halves) }
+        unsafe { _mm512_cvt_roundph_ps::<_MM_FROUND_CUR_DIRECTION>(halves) }
     }
 
     #[inline(always)]

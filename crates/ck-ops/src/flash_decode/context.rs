@@ -4,6 +4,7 @@ use super::visible::Visible;
 use super::{Attention, PARTS};
 use crate::kv_cache::HeadSegment;
 use crate::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, OpError};
+use std::fmt;
 use std::ops::Range;
 
 /// The cached positions and, after them, the new one.
@@ -20,6 +21,12 @@ impl<E> Clone for Context<'_, E> {
 }
 
 impl<E> Copy for Context<'_, E> {}
+
+impl<E: CacheElement> fmt::Debug for Context<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("cache", &self.cache).field("new", &self.new).finish()
+    }
+}
 
 impl<'a, E: CacheElement> Context<'a, E> {
     /// Everything in `cache`, then `new`, which is not in it yet. Without `new` the query is that of the
@@ -63,13 +70,18 @@ impl<'a, E: CacheElement> Context<'a, E> {
             visible: attention.visible(number, self.positions()),
             cached: (stored > 0).then(|| self.cache.segment(number, kv_head)),
             new: self.new.filter(|_| is_last).map(|new| (stored, new.head(kv_head))),
+            next_keys: match self.cache.len() > (number + 1) * CHUNK {
+                true => self.cache.segment(number + 1, kv_head).keys,
+                false => &[],
+            },
         }
     }
 }
 
 /// Everything that the query heads of one KV head need to attend to one chunk. Positions count from the chunk's
 /// start.
-pub(super) struct ChunkView<'a, E> {
+#[derive(Debug)]
+pub struct ChunkView<'a, E> {
     pub(super) head_dim: usize,
     pub(super) scale: f32,
     pub(super) soft_cap: Option<f32>,
@@ -79,6 +91,8 @@ pub(super) struct ChunkView<'a, E> {
     pub(super) cached: Option<HeadSegment<'a, E>>,
     /// The new position, if it is in this chunk, and its place.
     pub(super) new: Option<(usize, HeadSegment<'a, E>)>,
+    /// The keys of the next chunk, which is mostly what comes next; empty if there is none.
+    pub(super) next_keys: &'a [E],
 }
 
 impl<'a, E: CacheElement> ChunkView<'a, E> {

@@ -26,7 +26,7 @@ use crate::finite::check_length;
 use crate::{CacheElement, KvCache, NewPosition, OpError};
 pub use attention::Attention;
 use ck_isa::Isa;
-use context::ChunkView;
+pub(crate) use context::ChunkView;
 pub use context::Context;
 pub use merge::merge;
 pub use scratch::AttendScratch;
@@ -108,7 +108,7 @@ fn attend<E: CacheElement>(
         .chunks(HEADS_PER_ITEM * head_dim)
         .zip(partials.chunks_mut(HEADS_PER_ITEM * partial_len(head_dim)));
     for (block, (q, partials)) in blocks.enumerate() {
-        if !attend_block(isa, &view, q, work, partials) {
+        if !E::attend_block(isa, &view, HeadBlock { q, work, partials }) {
             let first_head = item.first_head + block * HEADS_PER_ITEM;
             return Err(non_finite_score(&view, first_head, chunk, q));
         }
@@ -116,14 +116,23 @@ fn attend<E: CacheElement>(
     Ok(())
 }
 
-/// Computes the partials of at most [`HEADS_PER_ITEM`] heads; false if a score is not finite.
-fn attend_block<E: CacheElement>(
+/// What at most [`HEADS_PER_ITEM`] heads over one chunk are computed from and into.
+#[derive(Debug)]
+pub struct HeadBlock<'a, 'w> {
+    /// The query heads, `[n_heads][head_dim]`.
+    q: &'a [f32],
+    work: &'a mut Work<'w>,
+    /// `[n_heads][partial_len]`.
+    partials: &'a mut [f32],
+}
+
+/// Computes the partials of a block of heads; false if a score is not finite.
+pub(crate) fn attend_block<E: CacheElement>(
     isa: Isa,
     view: &ChunkView<'_, E>,
-    q: &[f32],
-    work: &mut Work<'_>,
-    partials: &mut [f32],
+    block: HeadBlock<'_, '_>,
 ) -> bool {
+    let HeadBlock { q, work, partials } = block;
     match isa {
         Isa::Scalar => scalar::attend(view, q, work, partials),
         #[cfg(target_arch = "x86_64")]

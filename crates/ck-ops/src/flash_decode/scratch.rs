@@ -2,9 +2,10 @@
 
 use super::work_item::HEADS_PER_ITEM;
 use super::{Attention, partial_len};
-use crate::aligned::AlignedZeroed;
 use crate::kv_cache::PANEL;
+use crate::memory::zeroed;
 use crate::{CHUNK, OpError};
+use ck_pages::ZeroedSlice;
 
 /// Scores of one head over one chunk, and a panel's width for stores that reach past its end.
 pub(super) const ROW: usize = CHUNK + PANEL;
@@ -21,16 +22,17 @@ pub(super) type Scores = [ScoreRow; HEADS_PER_ITEM];
 pub struct AttendScratch {
     n_heads: usize,
     head_dim: usize,
-    scores: AlignedZeroed<f32>,
+    scores: ZeroedSlice<f32>,
     /// `[head_dim]`: the query heads side by side.
-    queries: AlignedZeroed<f32>,
+    queries: ZeroedSlice<f32>,
     /// `[HEADS_PER_ITEM][partial_len]`: the chunk at hand.
-    partials: AlignedZeroed<f32>,
+    partials: ZeroedSlice<f32>,
     /// `[n_heads][partial_len]`: the chunks merged so far.
-    totals: AlignedZeroed<f32>,
+    totals: ZeroedSlice<f32>,
 }
 
 /// What the work on one chunk needs.
+#[derive(Debug)]
 pub(super) struct Work<'a> {
     pub(super) scores: &'a mut Scores,
     /// For each head dimension that element of up to eight query heads.
@@ -55,13 +57,13 @@ impl AttendScratch {
         let (n_heads, head_dim) = (attention.n_heads(), attention.head_dim());
         let partials = |heads: usize| {
             let len = heads.checked_mul(partial_len(head_dim));
-            AlignedZeroed::try_new(len.ok_or(OpError::SizeOverflow { what: WHAT })?, WHAT)
+            zeroed(len.ok_or(OpError::SizeOverflow { what: WHAT })?, WHAT)
         };
         Ok(Self {
             n_heads,
             head_dim,
-            scores: AlignedZeroed::try_new(HEADS_PER_ITEM * ROW, WHAT)?,
-            queries: AlignedZeroed::try_new(HEADS_PER_ITEM * head_dim, WHAT)?,
+            scores: zeroed(HEADS_PER_ITEM * ROW, WHAT)?,
+            queries: zeroed(HEADS_PER_ITEM * head_dim, WHAT)?,
             partials: partials(HEADS_PER_ITEM)?,
             totals: partials(n_heads)?,
         })

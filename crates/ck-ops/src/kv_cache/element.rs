@@ -2,11 +2,12 @@
 
 use crate::OpError;
 use crate::finite::check_finite;
+use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
 use bytemuck::Pod;
 use ck_isa::{Isa, Vectors};
 use half::f16;
 
-/// An element type of a [`KvCache`](crate::KvCache): `f32` or [`half::f16`].
+/// An element type of a [`KvCache`](crate::KvCache): `f32`, [`half::f16`] or [`Q8_0`](crate::Q8_0).
 ///
 /// A row is rounded to the element type once, ties to even, when it is [set](crate::NewPosition::set);
 /// elements become `f32` again exactly. The trait is sealed.
@@ -16,6 +17,9 @@ pub trait CacheElement: Element {}
 pub trait Element: Pod + PartialEq + Send + Sync {
     /// The type's name in error messages.
     const NAME: &'static str;
+
+    /// The type's number in saved caches.
+    const CODE: u32;
 
     /// Whether [`DIM_BLOCK`](super::DIM_BLOCK) elements share a scale, or are numbers by themselves.
     const IS_SCALED: bool;
@@ -33,14 +37,28 @@ pub trait Element: Pod + PartialEq + Send + Sync {
     /// The element as `f32`, exactly. `scale` is its block's scale, or one.
     fn widen(self, scale: f16) -> f32;
 
+    /// How many bytes a row of so many elements takes in a saved cache.
+    fn stored_bytes(elements: usize) -> usize;
+
+    /// Writes some elements that share a scale, or need none.
+    fn put(elements: &[Self], scale: f16, bytes: &mut Vec<u8>);
+
+    /// Reads what [`put`](Self::put) wrote of a row of elements; whether all of it is finite.
+    fn take(bytes: &[u8], elements: &mut [Self], scales: &mut [f16]) -> bool;
+
     /// The first elements of `from`, as many as a vector has lanes, as `f32`, exactly but for their scales.
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32;
+
+    /// [`attend_block`], compiled for this type. Every implementation calls it: so it is compiled here, and not
+    /// again in every crate that attends.
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool;
 }
 
 impl CacheElement for f32 {}
 
 impl Element for f32 {
     const NAME: &'static str = "f32";
+    const CODE: u32 = 0;
     const IS_SCALED: bool = false;
 
     fn check(what: &'static str, row: &[f32]) -> Result<(), OpError> {
@@ -61,8 +79,27 @@ impl Element for f32 {
         self
     }
 
+    fn stored_bytes(elements: usize) -> usize {
+        4 * elements
+    }
+
+    fn put(elements: &[Self], _scale: f16, bytes: &mut Vec<u8>) {
+        bytes.extend(elements.iter().flat_map(|element| element.to_le_bytes()));
+    }
+
+    fn take(bytes: &[u8], elements: &mut [Self], _scales: &mut [f16]) -> bool {
+        for (element, bytes) in elements.iter_mut().zip(bytes.as_chunks().0) {
+            *element = Self::from_le_bytes(*bytes);
+        }
+        elements.iter().all(|element| element.is_finite())
+    }
+
     #[inline(always)]
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
         v.load(from)
+    }
+
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool {
+        attend_block(isa, view, block)
     }
 }

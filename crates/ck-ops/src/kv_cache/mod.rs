@@ -11,9 +11,14 @@
 //! dimensions: keys `[head_dim / DIM_BLOCK][PANEL]` for each panel, values `[CHUNK]` for each block.
 
 mod append;
+mod copy;
 mod element;
 mod f16;
+mod load;
 mod new_position;
+mod q8_0;
+mod save;
+mod saved;
 mod segment;
 mod shape;
 #[cfg(test)]
@@ -22,6 +27,8 @@ mod tests;
 use crate::OpError;
 pub use element::CacheElement;
 pub use new_position::{NewHead, NewPosition};
+pub use q8_0::Q8_0;
+pub use saved::{SavedCacheError, SavedPart};
 pub(crate) use segment::HeadSegment;
 use segment::{Arena, Layout};
 pub use shape::CacheShape;
@@ -42,7 +49,10 @@ pub(crate) const DIM_BLOCK: usize = 32;
 /// are after RoPE.
 ///
 /// A capacity costs address space at once and memory only as it is filled (where the system hands out
-/// zeroed pages lazily): per position what the element type says, in whole segments of [`CHUNK`] positions.
+/// zeroed pages lazily): per position what the element type says, in whole segments of [`CHUNK`] positions. What was
+/// reserved at once is one array, and another for the scales if there are any. One of 2 MiB or more begins on a large page
+/// and asks for such pages, so that reading it takes few page walks; where they are granted, what was filled counts in whole
+/// ones, up to 2 MiB more of each array.
 ///
 /// ```
 /// # use ck_isa::Isa;

@@ -3,9 +3,10 @@
 use super::segment::{HeadSegment, Layout, OVER_READ};
 use super::{CacheElement, CacheShape, PANEL};
 use crate::OpError;
-use crate::aligned::AlignedZeroed;
 use crate::finite::check_length;
+use crate::memory::zeroed;
 use ck_isa::Isa;
+use ck_pages::ZeroedSlice;
 use half::f16;
 use std::fmt;
 
@@ -133,10 +134,10 @@ impl<E: CacheElement> fmt::Debug for NewPosition<E> {
 /// reads the cache.
 pub struct NewHead<E> {
     head_dim: usize,
-    panel: AlignedZeroed<E>,
-    row: AlignedZeroed<E>,
-    panel_scales: AlignedZeroed<f16>,
-    row_scales: AlignedZeroed<f16>,
+    panel: ZeroedSlice<E>,
+    row: ZeroedSlice<E>,
+    panel_scales: ZeroedSlice<f16>,
+    row_scales: ZeroedSlice<f16>,
 }
 
 impl<E: CacheElement> NewHead<E> {
@@ -144,10 +145,10 @@ impl<E: CacheElement> NewHead<E> {
         let (head_dim, scales) = (layout.shape.head_dim(), layout.scales_per_row);
         Ok(Self {
             head_dim,
-            panel: AlignedZeroed::try_new(head_dim * PANEL, WHAT)?,
-            row: AlignedZeroed::try_new(head_dim + OVER_READ, WHAT)?,
-            panel_scales: AlignedZeroed::try_new(scales * PANEL, WHAT)?,
-            row_scales: AlignedZeroed::try_new(scales + OVER_READ, WHAT)?,
+            panel: zeroed(head_dim * PANEL, WHAT)?,
+            row: zeroed(head_dim + OVER_READ, WHAT)?,
+            panel_scales: zeroed(scales * PANEL, WHAT)?,
+            row_scales: zeroed(scales + OVER_READ, WHAT)?,
         })
     }
 
@@ -168,16 +169,32 @@ impl<E: CacheElement> NewHead<E> {
     /// Keeps a key and a value that were checked.
     fn round(&mut self, isa: Isa, key: &[f32], value: &[f32]) {
         let (head_dim, scales) = (self.head_dim, self.panel_scales.len() / PANEL);
-        // The key is rounded in the row's place, then moved to its lane.
-        let (row, row_scales) = (&mut self.row[..head_dim], &mut self.row_scales[..scales]);
-        E::round(isa, key, row, row_scales);
-        for (to, &from) in self.panel.chunks_exact_mut(PANEL).zip(&*row) {
+        E::round(isa, key, &mut self.row[..head_dim], &mut self.row_scales[..scales]);
+        self.row_is_the_key();
+        E::round(isa, value, &mut self.row[..head_dim], &mut self.row_scales[..scales]);
+    }
+
+    /// Moves a key that was made in the row's place to its lane.
+    fn row_is_the_key(&mut self) {
+        for (to, &from) in self.panel.chunks_exact_mut(PANEL).zip(&*self.row) {
             to[0] = from;
         }
-        for (to, &from) in self.panel_scales.chunks_exact_mut(PANEL).zip(&*row_scales) {
+        for (to, &from) in self.panel_scales.chunks_exact_mut(PANEL).zip(&*self.row_scales) {
             to[0] = from;
         }
-        E::round(isa, value, row, row_scales);
+    }
+
+    /// Takes over a key as [`HeadSegment::put_key`] wrote it; whether it is finite. The value is then to be taken over too.
+    pub(super) fn take_key(&mut self, bytes: &[u8]) -> bool {
+        let is_finite = self.take_value(bytes);
+        self.row_is_the_key();
+        is_finite
+    }
+
+    /// Takes over a value as [`HeadSegment::put_value`] wrote it; whether it is finite.
+    pub(super) fn take_value(&mut self, bytes: &[u8]) -> bool {
+        let (head_dim, scales) = (self.head_dim, self.panel_scales.len() / PANEL);
+        E::take(bytes, &mut self.row[..head_dim], &mut self.row_scales[..scales])
     }
 
     fn segment(&self) -> HeadSegment<'_, E> {

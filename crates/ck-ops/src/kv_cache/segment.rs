@@ -2,7 +2,8 @@
 
 use super::{CHUNK, CacheElement, CacheShape, DIM_BLOCK, PANEL};
 use crate::OpError;
-use crate::aligned::AlignedZeroed;
+use crate::memory::zeroed;
+use ck_pages::ZeroedSlice;
 use half::f16;
 use std::ops::Range;
 
@@ -45,12 +46,17 @@ impl Layout {
         let start = (index * self.shape.n_kv_heads() + kv_head) * 2 * half;
         (start..start + half, start + half..start + 2 * half)
     }
+
+    /// Where the elements and the scales of one segment are.
+    fn segment(&self, index: usize) -> [Range<usize>; 2] {
+        [self.segment_elements, self.segment_scales].map(|size| index * size..(index + 1) * size)
+    }
 }
 
 /// The memory of some segments, allocated at once.
 pub(super) struct Arena<E> {
-    elements: AlignedZeroed<E>,
-    scales: AlignedZeroed<f16>,
+    elements: ZeroedSlice<E>,
+    scales: ZeroedSlice<f16>,
 }
 
 impl<E: CacheElement> Arena<E> {
@@ -62,8 +68,8 @@ impl<E: CacheElement> Arena<E> {
                 .and_then(|size| size.checked_add(OVER_READ))
                 .ok_or(OpError::SizeOverflow { what: WHAT })
         };
-        let elements = AlignedZeroed::try_new(size(layout.segment_elements)?, WHAT)?;
-        let scales = AlignedZeroed::try_new(size(layout.segment_scales)?, WHAT)?;
+        let elements = zeroed(size(layout.segment_elements)?, WHAT)?;
+        let scales = zeroed(size(layout.segment_scales)?, WHAT)?;
         Ok(Self { elements, scales })
     }
 
@@ -107,6 +113,24 @@ impl<E: CacheElement> Arena<E> {
         }
     }
 
+    /// The elements and scales of one segment.
+    pub(super) fn segment(&self, layout: &Layout, index: usize) -> (&[E], &[f16]) {
+        let [elements, scales] = layout.segment(index);
+        (&self.elements[elements], &self.scales[scales])
+    }
+
+    /// Overwrites one segment with the elements and scales of another.
+    pub(super) fn copy_segment(
+        &mut self,
+        layout: &Layout,
+        index: usize,
+        (elements, scales): (&[E], &[f16]),
+    ) {
+        let [to_elements, to_scales] = layout.segment(index);
+        self.elements[to_elements].copy_from_slice(elements);
+        self.scales[to_scales].copy_from_slice(scales);
+    }
+
     #[cfg(test)]
     pub(super) fn fill(&mut self, value: f16) {
         self.elements.fill(E::filler(value));
@@ -123,7 +147,7 @@ fn write_column<T: Copy>(to: &mut [T], position: usize, rows: usize, from: &[T])
 }
 
 /// One KV head's part of one segment, or of a new position, which is a segment of one position.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadSegment<'a, E> {
     pub(crate) head_dim: usize,
     /// How many positions the blocks of values have.
@@ -192,6 +216,27 @@ impl<'a, E: CacheElement> HeadSegment<'a, E> {
         for (d, (out, column)) in out.iter_mut().zip(self.panel(panel)).enumerate() {
             let scale = if E::IS_SCALED { scales[d / DIM_BLOCK][lane] } else { f16::ONE };
             *out = column[lane].widen(scale);
+        }
+    }
+
+    /// Writes the key at `position`, as it is saved.
+    pub(super) fn put_key(&self, position: usize, bytes: &mut Vec<u8>) {
+        let (panel, lane) = (position / PANEL, position % PANEL);
+        let scales = self.panel_scales(panel);
+        for (block, columns) in self.panel(panel).chunks(DIM_BLOCK).enumerate() {
+            let mut piece = [E::zeroed(); DIM_BLOCK];
+            for (element, column) in piece.iter_mut().zip(columns) {
+                *element = column[lane];
+            }
+            let scale = if E::IS_SCALED { scales[block][lane] } else { f16::ONE };
+            E::put(&piece[..columns.len()], scale, bytes);
+        }
+    }
+
+    /// Writes the value at `position`, as it is saved.
+    pub(super) fn put_value(&self, position: usize, bytes: &mut Vec<u8>) {
+        for (piece, scale) in self.value_pieces(position) {
+            E::put(piece, scale, bytes);
         }
     }
 

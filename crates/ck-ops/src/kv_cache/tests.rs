@@ -1,10 +1,14 @@
 //! The cache, and the cases of its kind.
 
-use super::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition};
+mod copy;
+mod saved;
+
+use super::{CHUNK, CacheElement, CacheShape, KvCache, NewPosition, Q8_0};
 use crate::OpError;
 use crate::testing::{levels, on_every_level};
 use ck_isa::Isa;
 use ck_testing::generate::{Rng, Values};
+use ck_testing::oracle::{BLOCK, CacheRounding, narrow, widen};
 use half::f16;
 use proptest::prelude::*;
 
@@ -105,16 +109,19 @@ fn sizes_beyond_the_machine_are_errors_that_lose_nothing() {
 
 #[test]
 fn rows_across_segments_are_read_back() {
-    fn check<E: CacheElement>() {
-        let mut cache = KvCache::<E>::with_capacity(shape(3, 6), 2 * CHUNK + 20).unwrap();
+    fn check<E: CacheElement>(head_dim: usize, rounding: CacheRounding) {
+        let mut cache = KvCache::<E>::with_capacity(shape(3, head_dim), 2 * CHUNK + 20).unwrap();
         fill(&mut cache, 2 * CHUNK + 17);
-        for (i, got) in contents(&cache).into_iter().enumerate() {
-            let (position, head, is_value) = (i / 36, i / 12 % 3, i / 6 % 2);
-            assert_eq!(got, (10 * head + position + 1000 * is_value) as f32, "{}", E::NAME);
+        for (i, got) in contents(&cache).chunks_exact(head_dim).enumerate() {
+            let (position, head, is_value) = (i / 6, i / 2 % 3, i % 2);
+            let row = vec![(10 * head + position + 1000 * is_value) as f64; head_dim];
+            let expected = narrow(&rounding.round(&row).unwrap());
+            ck_testing::compare::assert_bits_eq(E::NAME, got, &expected);
         }
     }
-    check::<f32>();
-    check::<f16>();
+    check::<f32>(6, CacheRounding::None);
+    check::<f16>(6, CacheRounding::F16);
+    check::<Q8_0>(96, CacheRounding::Q8_0);
 }
 
 // Case B25 and B27: what was dropped has no influence, and the next position is the length.
@@ -164,12 +171,12 @@ fn read_new<E: CacheElement>(new: &NewPosition<E>) -> Vec<f32> {
 // Fault 8 of the original: a poisoned row spoils the tokens after it.
 #[test]
 fn values_that_the_element_type_cannot_hold_are_refused_and_change_nothing() {
-    fn check<E: CacheElement>(isa: Isa, bad: f32) {
-        let mut new = NewPosition::<E>::new(shape(2, 10)).unwrap();
-        let good = vec![0.25; 20];
+    fn check<E: CacheElement>(isa: Isa, head_dim: usize, bad: f32) {
+        let mut new = NewPosition::<E>::new(shape(2, head_dim)).unwrap();
+        let good = vec![0.25; 2 * head_dim];
         new.set(isa, &good, &good).unwrap();
         let before = read_new(&new);
-        for index in 0..20 {
+        for index in 0..2 * head_dim {
             let mut row = good.clone();
             row[index] = bad;
             for result in [new.set(isa, &row, &good), new.set(isa, &good, &row)] {
@@ -181,22 +188,26 @@ fn values_that_the_element_type_cannot_hold_are_refused_and_change_nothing() {
                 assert_eq!((at, value.to_bits()), (index, bad.to_bits()));
             }
         }
-        let row = [bad; 10];
-        assert!(new.set_head(isa, 1, &row, &good[..10]).is_err());
-        assert!(new.set_head(isa, 1, &good[..10], &row).is_err());
-        assert!(new.heads_mut()[1].set(isa, &good[..10], &row).is_err());
-        assert!(new.set_head(isa, 2, &good[..10], &good[..10]).is_err());
-        assert!(new.set_head(isa, 1, &good[..9], &good[..10]).is_err());
-        assert!(new.set(isa, &good, &good[..10]).is_err());
+        let (row, good_row) = (vec![bad; head_dim], &good[..head_dim]);
+        assert!(new.set_head(isa, 1, &row, good_row).is_err());
+        assert!(new.set_head(isa, 1, good_row, &row).is_err());
+        assert!(new.heads_mut()[1].set(isa, good_row, &row).is_err());
+        assert!(new.set_head(isa, 2, good_row, good_row).is_err());
+        assert!(new.set_head(isa, 1, &good[1..head_dim], good_row).is_err());
+        assert!(new.set(isa, &good, good_row).is_err());
         assert_eq!(read_new(&new), before);
     }
     for isa in levels() {
         for bad in Values::NON_FINITE {
-            check::<f32>(isa, bad);
-            check::<f16>(isa, bad);
+            check::<f32>(isa, 10, bad);
+            check::<f16>(isa, 10, bad);
+            check::<Q8_0>(isa, 32, bad);
         }
         for bad in [65_520.0, -65_520.0, 1e30] {
-            check::<f16>(isa, bad);
+            check::<f16>(isa, 10, bad);
+        }
+        for bad in [127.0 * 65_520.0, -127.0 * 65_520.0, 1e30] {
+            check::<Q8_0>(isa, 32, bad);
         }
     }
 }
@@ -225,22 +236,72 @@ fn f16_rows_are_rounded_once_with_ties_to_even() {
 }
 
 #[test]
-fn rows_of_every_width_and_kind_are_rounded_with_the_same_bits() {
-    fn check<E: CacheElement>(head_dim: usize, row: &[f32]) {
-        let rounded = on_every_level(|isa| {
-            let mut new = NewPosition::<E>::new(shape(1, head_dim)).unwrap();
-            new.set(isa, row, row)?;
-            Ok(read_new(&new))
-        });
-        assert!(rounded.is_ok() || E::NAME != "f32", "{head_dim}");
-    }
+fn rows_of_every_width_and_kind_are_rounded_with_the_bits_of_the_oracle() {
     let mut rng = Rng::new(9);
     for kind in Values::ALL {
-        for head_dim in (2..130).step_by(2) {
+        for head_dim in (2..=128).step_by(2).chain([160, 256]) {
             let row = kind.row(&mut rng, head_dim);
-            check::<f32>(head_dim, &row);
-            check::<f16>(head_dim, &row);
+            check_rounding::<f32>(CacheRounding::None, &row);
+            check_rounding::<f16>(CacheRounding::F16, &row);
+            if head_dim.is_multiple_of(BLOCK) {
+                check_rounding::<Q8_0>(CacheRounding::Q8_0, &row);
+            }
         }
+    }
+}
+
+/// Every level rounds the row, as key and as value, to the oracle's numbers, or refuses it as the oracle does.
+fn check_rounding<E: CacheElement>(rounding: CacheRounding, row: &[f32]) {
+    let rounded = on_every_level(|isa| {
+        let mut new = NewPosition::<E>::new(shape(1, row.len())).unwrap();
+        new.set(isa, row, row)?;
+        Ok(read_new(&new))
+    });
+    match (rounded, rounding.round(&widen(row))) {
+        (Ok(rounded), Ok(expected)) => {
+            let expected = narrow(&[&expected[..], &expected[..]].concat());
+            ck_testing::compare::assert_bits_eq(E::NAME, &rounded, &expected);
+        }
+        (rounded, expected) => {
+            assert!(rounded.is_err() && expected.is_err(), "{rounded:?} instead of {expected:?}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_q8_0_are_rounded_with_ties_to_even_and_scales_at_the_ends_of_f16() {
+    // With a scale of 1 the quants are the rounded values; nothing else shares a block's scale.
+    let mut new = NewPosition::<Q8_0>::new(shape(1, 64)).unwrap();
+    let mut row = [0.0; 64];
+    row[..7].copy_from_slice(&[127.0, 0.5, 1.5, -2.5, 126.5, -126.5, 3.499_999_8]);
+    row[32..].fill(1e-3);
+    let expected = [127.0, 0.0, 2.0, -2.0, 126.0, -126.0, 3.0];
+    for isa in levels() {
+        new.set(isa, &row, &row).unwrap();
+        let got = read_new(&new);
+        assert_eq!(got[..7], expected);
+        assert_eq!(got[32..64], [127.0 * f16::from_f32(1e-3 / 127.0).to_f32(); 32]);
+    }
+    // A scale that is a tie of zero and the smallest, one above it, the largest one, and one that would be infinite.
+    let tiny = 2f32.powi(-25) * 127.0;
+    for (largest, scale) in [(tiny, 0.0), (tiny.next_up(), 2f32.powi(-24)), (8_321_039.5, 65_504.0)]
+    {
+        for isa in levels() {
+            new.set(isa, &[largest; 64], &[-largest; 64]).unwrap();
+            let got = read_new(&new);
+            assert_eq!(got[..64], [127.0 * scale; 64], "{largest:e}");
+            assert_eq!(got[64..], [-127.0 * scale; 64], "{largest:e}");
+        }
+    }
+}
+
+#[test]
+fn heads_that_are_no_whole_blocks_have_no_q8_0_cache() {
+    for head_dim in [2, 16, 30, 34, 48, 80] {
+        let expected = OpError::HeadDimBlock { head_dim, block: 32, element: "q8_0" };
+        let cache = KvCache::<Q8_0>::with_capacity(shape(1, head_dim), 1);
+        assert_eq!(cache.unwrap_err(), expected);
+        assert_eq!(NewPosition::<Q8_0>::new(shape(1, head_dim)).unwrap_err(), expected);
     }
 }
 
@@ -272,6 +333,21 @@ proptest! {
                 prop_assert_eq!(got.to_bits(), expected.to_bits(), "{} of {}", got, x);
             }
         }
+    }
+
+    #[test]
+    fn blocks_of_q8_0_are_those_of_the_oracle(
+        row in prop::collection::vec(any::<u32>().prop_map(f32::from_bits), 64),
+        exponent in 0u32..254,
+        narrow: bool,
+    ) {
+        // Either any numbers, or those of one power of two and a few below.
+        let near = |x: f32| {
+            let drop = (x.to_bits() >> 23 & 7).min(exponent);
+            f32::from_bits(x.to_bits() & 0x807f_ffff | (exponent - drop) << 23)
+        };
+        let row: Vec<f32> = if narrow { row.into_iter().map(near).collect() } else { row };
+        check_rounding::<Q8_0>(CacheRounding::Q8_0, &row);
     }
 
     #[test]

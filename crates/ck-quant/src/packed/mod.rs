@@ -1,6 +1,5 @@
 //! Weights rearranged once so that vector lanes are rows.
 
-mod pages;
 mod panel;
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,7 @@ pub(crate) use panel::{AnyPanels, PANEL_ROWS, PanelBlock, PanelScales, Panels};
 use crate::block::Block;
 use crate::matrix::Blocks;
 use crate::{BLOCK_LEN, Format, Isa, Matrix, QuantError, QuantizedVector, Weights};
-use pages::Pages;
+use ck_pages::ZeroedSlice;
 use std::fmt;
 use std::ops::Range;
 
@@ -43,7 +42,7 @@ pub struct PackedMatrix {
     rows: usize,
     columns: usize,
     /// The quants of all panel blocks, then the scales of all panel blocks.
-    pages: Pages,
+    pages: ZeroedSlice<u8>,
     /// Where the scales begin.
     scales_at: usize,
 }
@@ -80,9 +79,7 @@ impl PackedMatrix {
             Some((quants, quants.checked_add(scales)?))
         });
         let (scales_at, len) = sizes.ok_or(QuantError::TooLarge { format, rows, columns })?;
-        // Less than a tenth above the matrix's own size.
-        let most = size_of_val(blocks) + size_of_val(blocks) / 11;
-        let mut pages = Pages::zeroed(len, most).ok_or(QuantError::Allocation { bytes: len })?;
+        let mut pages = ZeroedSlice::new(len).map_err(|_| QuantError::Allocation { bytes: len })?;
         if per_row > 0 {
             let (quants, scales) = pages.split_at_mut(scales_at);
             let quants: &mut [P] = bytemuck::cast_slice_mut(quants);
@@ -113,7 +110,7 @@ impl PackedMatrix {
     /// The bytes that the packed weights take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.pages.taken()
+        self.pages.bytes()
     }
 
     /// The products of the rows in `rows` with `activations`, as [`Weights::gemv`].

@@ -85,3 +85,20 @@ fn a_packed_matrix_can_be_shared_among_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<PackedMatrix>();
 }
+
+#[test]
+fn rows_without_columns_take_no_memory_however_many_there_are() {
+    let x = QuantizedVector::zeros(0).unwrap();
+    for format in [Format::Q5_0, Format::Q8_0] {
+        let matrix = Matrix::new(format, usize::MAX, 0, &[]).unwrap();
+        let packed = PackedMatrix::pack(matrix).unwrap();
+        assert!(packed.bytes() <= 64, "{} bytes", packed.bytes());
+        for isa in Isa::available() {
+            for weights in [Weights::from(matrix), Weights::from(&packed)] {
+                let mut out = [f32::NAN; 3];
+                weights.gemv(isa, &x, usize::MAX - 3..usize::MAX, &mut out).unwrap();
+                assert_eq!(out.map(f32::to_bits), [0; 3], "{isa}");
+            }
+        }
+    }
+}

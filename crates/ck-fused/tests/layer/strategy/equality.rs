@@ -3,10 +3,10 @@
 use super::team::{LARGEST, Run, name, runners};
 use crate::sample::{ROPE, Sample, YARN};
 use ck_fused::Runner;
-use ck_ops::CacheElement;
+use ck_ops::{CacheElement, Q8_0};
 use ck_quant::Isa;
 use ck_testing::generate::{Biases, Formats, random_layer};
-use ck_testing::oracle::{Pairing, Rope, Shape};
+use ck_testing::oracle::{BLOCK, Pairing, Rope, Shape};
 use ck_testing::run::all_or_few;
 use ck_threadpool::ThreadPool;
 use half::f16;
@@ -53,6 +53,9 @@ fn every_strategy_team_and_level_gives_the_bits_of_serial_scalar_code() {
         for stored in [0, 1, 254] {
             check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
             check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+            if shape.head_dim.is_multiple_of(BLOCK) {
+                check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
+            }
         }
     }
     println!(
@@ -69,6 +72,7 @@ fn contexts_of_several_chunks_give_the_same_bits() {
         let sample = Sample::new(3, shape, rope(shape));
         check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
         check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+        check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
     }
 }
 
@@ -94,6 +98,9 @@ fn norms_of_heads_and_scalings_change_nothing_about_it() {
         for stored in [0, 254] {
             check::<f32>(&pool, &sample, stored, &format!("f32, {shape:?}"));
             check::<f16>(&pool, &sample, stored, &format!("f16, {shape:?}"));
+            if shape.head_dim.is_multiple_of(BLOCK) {
+                check::<Q8_0>(&pool, &sample, stored, &format!("q8_0, {shape:?}"));
+            }
         }
     }
 }

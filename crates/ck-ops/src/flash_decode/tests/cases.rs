@@ -2,7 +2,7 @@
 
 use super::{Sample, attention};
 use crate::testing::on_every_level;
-use crate::{AttendScratch, CacheElement, KvCache, NewPosition, flash_decode};
+use crate::{AttendScratch, CacheElement, KvCache, NewPosition, Q8_0, flash_decode};
 use ck_isa::Isa;
 use ck_testing::compare::assert_bits_eq;
 use ck_testing::generate::Values;
@@ -51,9 +51,9 @@ fn poisoned<E: CacheElement>(sample: &Sample, capacity: usize) -> (KvCache<E>, N
 // Case B25.
 #[test]
 fn what_lies_beyond_the_length_has_no_influence() {
-    fn check<E: CacheElement>() {
+    fn check<E: CacheElement>(head_dims: [usize; 2]) {
         for positions in [1, 2, 3, 15, 16, 17, 31, 33, 127, 255, 256, 257, 300] {
-            for head_dim in [6, 64] {
+            for head_dim in head_dims {
                 let sample = Sample::new(attention(3, 1, head_dim), positions, Values::Normal, 1);
                 let clean = sample.decode(&sample.stored::<E>()).unwrap();
                 let got = sample.decode(&poisoned::<E>(&sample, 600)).unwrap();
@@ -62,39 +62,49 @@ fn what_lies_beyond_the_length_has_no_influence() {
             }
         }
     }
-    check::<f32>();
-    check::<f16>();
+    check::<f32>([6, 64]);
+    check::<f16>([6, 64]);
+    check::<Q8_0>([32, 96]);
 }
 
 // Case B25.
 #[test]
 fn after_a_reset_the_old_rows_have_no_influence() {
-    let old = Sample::new(attention(2, 2, 64), 41, Values::HugeActivations, 2);
-    let fresh = Sample::new(attention(2, 2, 64), 3, Values::Normal, 3);
-    let (mut cache, mut new) = old.stored::<f32>();
-    cache.clear();
-    for (key, value) in fresh.rows() {
-        if cache.len() + 1 < fresh.positions() {
+    fn check<E: CacheElement>(old: &Sample) {
+        let fresh = Sample::new(attention(2, 2, 64), 3, Values::Normal, 3);
+        let (mut cache, mut new) = old.stored::<E>();
+        cache.clear();
+        for (key, value) in fresh.rows() {
             new.set(Isa::detect(), key, value).unwrap();
-            cache.append(&new).unwrap();
-        } else {
-            new.set(Isa::detect(), key, value).unwrap();
+            if cache.len() + 1 < fresh.positions() {
+                cache.append(&new).unwrap();
+            }
         }
+        let got = fresh.decode(&(cache, new)).unwrap();
+        assert_bits_eq("reset", &got, &fresh.decode(&fresh.stored::<E>()).unwrap());
     }
-    let got = fresh.decode(&(cache, new)).unwrap();
-    assert_bits_eq("reset", &got, &fresh.decode(&fresh.stored::<f32>()).unwrap());
+    let old = Sample::new(attention(2, 2, 64), 41, Values::HugeActivations, 2);
+    check::<f32>(&old);
+    check::<f16>(&Sample::new(attention(2, 2, 64), 41, Values::Normal, 2));
+    check::<Q8_0>(&old);
 }
 
 // Case B27.
 #[test]
 fn the_new_position_comes_after_those_stored_and_attends_to_itself() {
+    new_comes_last::<f32>();
+    new_comes_last::<f16>();
+    new_comes_last::<Q8_0>();
+}
+
+fn new_comes_last<E: CacheElement>() {
     let sample = Sample::new(attention(4, 2, 64), 10, Values::Normal, 4);
-    let (mut cache, new) = poisoned::<f32>(&sample, 40);
+    let (mut cache, new) = poisoned::<E>(&sample, 40);
     assert_eq!(cache.len(), 9);
     let with_new = sample.decode(&(cache, new)).unwrap();
 
     // The same context once everything is stored.
-    let stored = poisoned::<f32>(&sample, 40);
+    let stored = poisoned::<E>(&sample, 40);
     (cache, _) = stored;
     cache.append(&stored.1).unwrap();
     assert_eq!(cache.len(), 10);
@@ -107,44 +117,63 @@ fn the_new_position_comes_after_those_stored_and_attends_to_itself() {
     let out = out.unwrap();
     assert_bits_eq("stored", &out, &with_new);
 
-    // The first token ever is its own value.
+    // The first token ever is its own value, as stored.
     let first = Sample::new(attention(4, 2, 64), 1, Values::Normal, 5);
-    let out = first.decode(&poisoned::<f32>(&first, 40)).unwrap();
+    let (cache, new) = poisoned::<E>(&first, 40);
+    let mut value = [0.0; 64];
+    let out = first.decode(&(cache, new)).unwrap();
+    let (_, new) = first.stored::<E>();
     for (head, out) in out.chunks(64).enumerate() {
-        assert_bits_eq("first token", out, &first.values[head / 2 * 64..][..64]);
+        new.value(head / 2, &mut value).unwrap();
+        assert_bits_eq("first token", out, &value);
     }
 }
 
 // Case B28; fault 1 of the original: the KV head computed from a part of the heads.
 #[test]
 fn query_heads_read_the_kv_head_of_their_group() {
-    for (n_heads, n_kv_heads) in [(14, 2), (28, 4), (32, 8), (12, 12), (8, 1)] {
-        let attention = attention(n_heads, n_kv_heads, 64);
-        let values = (0..n_kv_heads).flat_map(|g| vec![(g + 1) as f32; 64]).collect();
-        let keys = vec![0.5; n_kv_heads * 64];
-        let sample = Sample { attention, keys, values, q: vec![1.0; n_heads * 64] };
-        let out = sample.decode(&sample.stored::<f16>()).unwrap();
-        for (head, out) in out.chunks(64).enumerate() {
-            assert_eq!(out, [(head / (n_heads / n_kv_heads) + 1) as f32; 64]);
+    fn check<E: CacheElement>() {
+        for (n_heads, n_kv_heads) in [(14, 2), (28, 4), (32, 8), (12, 12), (8, 1)] {
+            let attention = attention(n_heads, n_kv_heads, 64);
+            // Multiples of 127, which blocks of Q8_0 hold exactly.
+            let value = |kv_head: usize| 127.0 * (kv_head + 1) as f32;
+            let values = (0..n_kv_heads).flat_map(|kv_head| vec![value(kv_head); 64]).collect();
+            let keys = vec![0.5; n_kv_heads * 64];
+            let sample = Sample { attention, keys, values, q: vec![1.0; n_heads * 64] };
+            let out = sample.decode(&sample.stored::<E>()).unwrap();
+            for (head, out) in out.chunks(64).enumerate() {
+                assert_eq!(out, [value(head / (n_heads / n_kv_heads)); 64]);
+            }
         }
     }
+    check::<f32>();
+    check::<f16>();
+    check::<Q8_0>();
 }
 
 #[test]
 fn very_large_and_very_small_logits() {
+    check_logits::<f32>(1e15);
+    check_logits::<f16>(6e4);
+    check_logits::<Q8_0>(8e6);
+}
+
+fn check_logits<E: CacheElement>(key: f32) {
     // One key stands out by far: the answer is its value, to the bit.
     let mut sample = Sample::new(attention(1, 1, 64), 700, Values::Normal, 6);
-    sample.q = vec![1e15; 64];
-    sample.keys.fill(-1e15);
-    sample.keys[300 * 64..][..64].fill(1e15);
-    let out = sample.decode(&sample.stored::<f32>()).unwrap();
-    assert_bits_eq("largest", &out, &sample.values[300 * 64..][..64]);
+    sample.q = vec![1e30 / key; 64];
+    sample.keys.fill(-key);
+    sample.keys[300 * 64..][..64].fill(key);
+    let stored = sample.stored::<E>();
+    let mut value = [0.0; 64];
+    stored.0.value(0, 300, &mut value).unwrap();
+    assert_bits_eq(E::NAME, &sample.decode(&stored).unwrap(), &value);
 
     // All the same, whatever the size: the mean.
-    for q in [0.0, 1e-40, 1e15] {
+    for (q, key) in [(0.0, 1.0), (1e-40, 1.0), (1e15, 1.0), (1e15, 1e-40), (1e20, key)] {
         sample.q.fill(q);
-        sample.keys.fill(1.0);
-        sample.values.fill(3.0);
-        assert_eq!(sample.decode(&sample.stored::<f32>()), Ok(vec![3.0; 64]));
+        sample.keys.fill(key);
+        sample.values.fill(3.0 * 127.0);
+        assert_eq!(sample.decode(&sample.stored::<E>()), Ok(vec![3.0 * 127.0; 64]), "{q} {key}");
     }
 }

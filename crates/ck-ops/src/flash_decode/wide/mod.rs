@@ -10,10 +10,12 @@
 //!   registers beside those of the panels. Packing them costs one pass over the query per chunk.
 //! - Values by whole rows, `[position][head_dim]`, walked once for every 32 dimensions: as quick while the cache fits
 //!   the second level, 1.4 times as long beyond it (4096 positions of `f16`: 187 us instead of 134 us).
-//! - Asking for rows 64, 160 or 400 ahead instead of 24: no better at 4096 positions of `f16`, 3 to 20 % worse at
-//!   16384 positions of `f32`.
-//! - Pages of 2 MiB: 3 to 10 % quicker beyond the second level, but then the cache of each layer takes 2 MiB for its
-//!   first position.
+//! - Asking for lines 1.5 KiB, 8 KiB or 16 KiB ahead instead of 3 KiB, while 256 MiB of caches of `f16` stream from memory in
+//!   pages of 2 MiB: 16 % slower at 1.5 KiB, up to 10 % at the others. 4 KiB was as good for `f16` and 8 % slower for `f32`.
+//!   Without asking, a third slower.
+//! - Asking in the second level only, at 3 to 16 KiB; there and later in the first; only for every second or fourth
+//!   line; for the phase after this one (values during scores, the next chunk's keys during values): between as quick and
+//!   half as quick.
 
 mod merge;
 mod scores;
@@ -44,6 +46,7 @@ pub(super) fn attend<V: Vectors, E: CacheElement>(
 ) -> bool {
     let (head_dim, len) = (view.head_dim, partial_len(view.head_dim));
     let edges = Edges::of(&view.visible);
+    let mut coming = view.next_keys.chunks(LINE / size_of::<E>());
     let blocks = q
         .chunks(heads_at_once::<V>() * head_dim)
         .zip(partials.chunks_mut(heads_at_once::<V>() * len));
@@ -51,7 +54,7 @@ pub(super) fn attend<V: Vectors, E: CacheElement>(
         pack(q, work.queries);
         scores::scores(v, view, q.len() / head_dim, work);
         for (row, partial) in work.scores.iter_mut().zip(partials.chunks_exact_mut(len)) {
-            let Some((max, sum)) = softmax(v, view, &edges, row) else { return false };
+            let Some((max, sum)) = softmax(v, view, &edges, row, &mut coming) else { return false };
             partial[Partial::max(head_dim)] = max;
             partial[Partial::sum(head_dim)] = sum;
         }
@@ -70,15 +73,18 @@ fn pack(q: &[f32], queries: &mut [[f32; HEADS_PER_ITEM]]) {
     }
 }
 
-/// How many rows ahead of their use keys and values are asked for: 3 KiB of `f32`. Panels, blocks, and the values
-/// after the keys follow each other in memory, so that what lies there is what comes next.
-const AHEAD: usize = 24;
+/// How many bytes ahead of their use keys and values are asked for. Panels, blocks, and the values after the keys follow
+/// each other in memory, so that what lies there is what comes next.
+const AHEAD: usize = 3 << 10;
 
-/// Asks for the cache lines of the row [`AHEAD`] rows after `row`, wherever that is.
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+/// Asks for the cache lines [`AHEAD`] bytes after `row`, wherever that is.
 #[inline(always)]
 fn prefetch_row<V: Vectors, T, const N: usize>(v: V, row: &[T; N]) {
-    let ahead = row.as_ptr().wrapping_add(AHEAD * N).cast::<u8>();
-    for line in (0..size_of::<[T; N]>()).step_by(64) {
+    let ahead = row.as_ptr().cast::<u8>().wrapping_add(AHEAD);
+    for line in (0..size_of::<[T; N]>()).step_by(LINE) {
         v.prefetch(ahead.wrapping_add(line));
     }
 }

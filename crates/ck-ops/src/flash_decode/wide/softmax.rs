@@ -4,7 +4,8 @@
 //! 1. Positions of a panel that are not visible first take the score of one that is, which changes neither
 //!    the maximum nor whether all are finite; then minus infinity, of which `exp` makes a weight of zero, and adding
 //!    zero changes no sum. So whole vectors are computed, and the rare gap is filled by scalar code.
-//! 2. `score * 0` is zero, or NaN if the score is not finite: one multiply-add per vector remembers it.
+//! 2. Nothing here needs memory, so it is told of the lines that come after this chunk, one for every vector.
+//! 3. `score * 0` is zero, or NaN if the score is not finite: one multiply-add per vector remembers it.
 
 use crate::CacheElement;
 use crate::exp::wide::{exp, tanh};
@@ -15,6 +16,7 @@ use crate::flash_decode::visible::Visible;
 use crate::halves::by_halves;
 use ck_isa::Vectors;
 use std::ops::Range;
+use std::slice::Chunks;
 
 /// Lanes of the narrowest level.
 const MIN_LANES: usize = 4;
@@ -43,6 +45,7 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
     view: &ChunkView<'_, E>,
     edges: &Edges,
     scores: &mut ScoreRow,
+    coming: &mut Chunks<'_, E>,
 ) -> Option<(f32, f32)> {
     let visible = scores[edges.first];
     for gap in edges.gaps.clone() {
@@ -75,6 +78,9 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
     let mut sum = [zero; PARTS / MIN_LANES];
     for rows in edges.spans.clone() {
         for (row, i) in scores[rows].chunks_exact_mut(V::LANES).zip(0..) {
+            if let Some(line) = coming.next() {
+                v.prefetch(line.as_ptr());
+            }
             let weight = exp(v, v.sub(v.load(row), v.splat(max)));
             v.store(weight, row);
             sum[i % parts] = v.add(sum[i % parts], weight);

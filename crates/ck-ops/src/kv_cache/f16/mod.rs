@@ -11,7 +11,8 @@ mod wide;
 
 use super::element::{CacheElement, Element};
 use crate::OpError;
-use crate::finite::{check_finite, position_from};
+use crate::finite::check_range;
+use crate::flash_decode::{ChunkView, HeadBlock, attend_block};
 use ck_isa::{Isa, Vectors};
 use half::f16;
 
@@ -23,17 +24,11 @@ impl CacheElement for f16 {}
 
 impl Element for f16 {
     const NAME: &'static str = "f16";
+    const CODE: u32 = 1;
     const IS_SCALED: bool = false;
 
     fn check(what: &'static str, row: &[f32]) -> Result<(), OpError> {
-        match position_from(OVERFLOW, row) {
-            None => Ok(()),
-            Some(index) => {
-                check_finite(what, row)?;
-                let (value, element) = (row[index], Self::NAME);
-                Err(OpError::BeyondRange { what, index, value, element })
-            }
-        }
+        check_range(what, row, OVERFLOW, Self::NAME)
     }
 
     fn round(isa: Isa, row: &[f32], elements: &mut [Self], _scales: &mut [f16]) {
@@ -61,8 +56,27 @@ impl Element for f16 {
         self.to_f32()
     }
 
+    fn stored_bytes(elements: usize) -> usize {
+        2 * elements
+    }
+
+    fn put(elements: &[Self], _scale: f16, bytes: &mut Vec<u8>) {
+        bytes.extend(elements.iter().flat_map(|element| element.to_le_bytes()));
+    }
+
+    fn take(bytes: &[u8], elements: &mut [Self], _scales: &mut [f16]) -> bool {
+        for (element, bytes) in elements.iter_mut().zip(bytes.as_chunks().0) {
+            *element = Self::from_le_bytes(*bytes);
+        }
+        elements.iter().all(|element| element.is_finite())
+    }
+
     #[inline(always)]
     fn load<V: Vectors>(v: V, from: &[Self]) -> V::F32 {
         v.load_f16(bytemuck::must_cast_slice(from))
+    }
+
+    fn attend_block(isa: Isa, view: &ChunkView<'_, Self>, block: HeadBlock<'_, '_>) -> bool {
+        attend_block(isa, view, block)
     }
 }

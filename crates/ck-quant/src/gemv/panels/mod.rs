@@ -106,7 +106,7 @@ fn pieces(rows: Range<usize>) -> impl Iterator<Item = Piece> {
     panels.map(move |panel| {
         let base = panel * PANEL_ROWS;
         let first = base.max(start);
-        let end = (base + PANEL_ROWS).min(rows.end);
+        let end = base.saturating_add(PANEL_ROWS).min(rows.end);
         Piece { panel, lanes: first - base..end - base, rows: first - start..end - start }
     })
 }

@@ -1,8 +1,12 @@
 //! `cargo xtask tidy`: rules of this workspace that a script can hold.
 
+mod evidence;
+mod inventory;
+mod silence;
+
 use anyhow::{Context, Result};
 use ck_isa::Level;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,18 +35,32 @@ const PRIVATE_PATHS: [&str; 5] = [
     concat!("../sha", "red"),
 ];
 
+/// The text files of the workspace by their paths from the root, with slashes.
+type Texts = BTreeMap<String, String>;
+
+/// The path of a file from `root`, with slashes.
+fn relative(root: &Path, path: &Path) -> String {
+    let parts = path.strip_prefix(root).unwrap_or(path).components();
+    parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
 /// Runs every rule on every file and prints what breaks one.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let files = files(root)?;
+    // What is not text, such as a recorded layer, has no rules.
+    let texts: Texts = files
+        .iter()
+        .filter_map(|path| Some((relative(root, path), fs::read_to_string(path).ok()?)))
+        .collect();
     let mut faults = Vec::new();
-    for path in &files {
-        // What is not text, such as a recorded layer, has no rules.
-        let Ok(text) = fs::read_to_string(path) else { continue };
-        let name = path.strip_prefix(root).unwrap_or(path).display();
-        for (line, fault) in file_faults(path, &text) {
+    for (name, text) in &texts {
+        for (line, fault) in file_faults(Path::new(name), text) {
             faults.push(format!("{name}:{line}: {fault}"));
         }
     }
+    faults.extend(inventory::faults(&texts));
+    faults.extend(evidence::faults(&texts));
+    faults.extend(silence::faults(&texts));
     for fault in &faults {
         println!("{fault}");
     }

@@ -1,0 +1,96 @@
+//! The charts of a run, as SVG: times per case, times over the length of the context, and the roofline.
+
+mod bars;
+mod context;
+mod roofline;
+
+use crate::case::{Heat, Kind};
+use crate::contender::Side;
+use crate::measured::{Measured, Sampled};
+use crate::record::Record;
+use anyhow::{Context, Result, anyhow};
+use plotters::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// A drawing area.
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+/// Ours, our unfused baseline, and the best peer.
+const COLORS: [RGBColor; 3] =
+    [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0x9a, 0xa5, 0xb1), RGBColor(0xd9, 0x5f, 0x02)];
+
+/// What the colors stand for.
+const SHOWN: [&str; 3] = ["ck, strategy auto", "ck, unfused", "best mode of the peer"];
+
+/// The height of a chart's title and legend.
+const HEAD: u32 = 76;
+
+/// Draws what a record has data for into files in `folder`, and returns these.
+///
+/// # Errors
+///
+/// A file that cannot be written; a record that does not say what its machine could do.
+pub fn draw(folder: &Path, record: &Record) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for heat in Heat::ALL {
+        let layers = record.cases.iter();
+        let layers = layers.filter(|one| one.case.kind == Kind::Layer && one.case.heat == heat);
+        let layers: Vec<&Measured> = layers.collect();
+        if !layers.is_empty() {
+            files.push(folder.join(format!("layers-{heat}.svg")));
+            let width = 180 + 30 * layers.len().max(22) as u32;
+            on(&files[files.len() - 1], (width, 560), |area| bars::draw(area, &layers, heat))?;
+        }
+        let models = context::models(&layers);
+        if !models.is_empty() {
+            files.push(folder.join(format!("context-{heat}.svg")));
+            let size = context::size(models.len());
+            on(&files[files.len() - 1], size, |area| context::draw(area, &models, heat))?;
+        }
+    }
+    files.push(folder.join("roofline.svg"));
+    on(&files[files.len() - 1], (960, 640), |area| roofline::draw(area, record))?;
+    Ok(files)
+}
+
+/// Draws a file.
+fn on(file: &Path, size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<()> {
+    let area = SVGBackend::new(file, size).into_drawing_area();
+    let result = area
+        .fill(&WHITE)
+        .map_err(|error| anyhow!("{error}"))
+        .and_then(|()| draw(&area))
+        .and_then(|()| area.present().map_err(|error| anyhow!("{error}")));
+    result.with_context(|| format!("cannot draw {}", file.display()))
+}
+
+/// The contenders of a case that a chart shows: this project's, its baseline, the best peer.
+fn shown(one: &Measured) -> [Option<&Sampled>; 3] {
+    let unfused = one.best(Side::Ours, &["unfused"]);
+    [Some(one.primary()), unfused, one.best(Side::Peer, &[])]
+}
+
+/// Those of [`SHOWN`] that some of the cases have.
+fn present(cases: &[&Measured]) -> Vec<usize> {
+    (0..SHOWN.len()).filter(|pick| cases.iter().any(|one| shown(one)[*pick].is_some())).collect()
+}
+
+/// Writes a title and a line below it, and returns the area below both.
+fn titled<'a>(area: &Area<'a>, title: &str, below: &str) -> Result<Area<'a>> {
+    let (_, rest) = area.split_vertically(HEAD);
+    area.draw(&Text::new(title.to_owned(), (16, 12), ("sans-serif", 20)))?;
+    area.draw(&Text::new(below.to_owned(), (16, 36), ("sans-serif", 13)))?;
+    Ok(rest)
+}
+
+/// Marks with their names, from left to right below the title.
+fn legend(area: &Area<'_>, entries: &[(RGBColor, &str)]) -> Result<()> {
+    let mut x = 16;
+    for (color, name) in entries {
+        let y = HEAD as i32 - 20;
+        area.draw(&Rectangle::new([(x, y), (x + 12, y + 12)], color.filled()))?;
+        area.draw(&Text::new((*name).to_owned(), (x + 18, y), ("sans-serif", 13)))?;
+        x += 44 + 8 * name.len() as i32;
+    }
+    Ok(())
+}
