@@ -83,6 +83,11 @@ fn titled<'a>(area: &Area<'a>, title: &str, below: &str) -> Result<Area<'a>> {
     Ok(rest)
 }
 
+/// A number of an axis, without a fraction that is zero.
+fn plain(number: &f64) -> String {
+    format!("{number}")
+}
+
 /// Marks with their names, from left to right below the title.
 fn legend(area: &Area<'_>, entries: &[(RGBColor, &str)]) -> Result<()> {
     let mut x = 16;
