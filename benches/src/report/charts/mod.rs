@@ -136,7 +136,9 @@ mod tests {
     fn a_kept_record_is_drawn_as_it_was_when_it_was_taken() {
         let folder = std::env::temp_dir().join(format!("ck-charts-{}", std::process::id()));
         let [first, again] = ["first", "again"].map(|name| folder.join(name));
-        [&first, &again].map(|folder| std::fs::create_dir_all(folder).unwrap());
+        for folder in [&first, &again] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
         let (taken, file) = (record(), folder.join("record.json"));
         taken.save(&file).unwrap();
         let kept = Record::load(&file).unwrap();
