@@ -3,6 +3,12 @@
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+/// How much longer everything may take under an emulator or a sanitizer, which [`SLOW`] tells.
+const SLOWER: u32 = 20;
+
+/// Set where a run is slow.
+const SLOW: &str = "CK_SLOW";
+
 /// Ends the process with a message if it is not dropped in time, as a hung test would never fail.
 pub(crate) struct HangGuard {
     _alive: Sender<()>,
@@ -10,7 +16,8 @@ pub(crate) struct HangGuard {
 
 impl HangGuard {
     pub(crate) fn seconds(test: &'static str, seconds: u64) -> Self {
-        let limit = Duration::from_secs(seconds);
+        let factor = if std::env::var_os(SLOW).is_some() { SLOWER } else { 1 };
+        let limit = factor * Duration::from_secs(seconds);
         let (alive, ended) = channel::<()>();
         std::thread::spawn(move || {
             if ended.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
