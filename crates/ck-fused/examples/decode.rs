@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let start = Instant::now();
         let hidden = decode(&layer, &runner)?;
         let time = start.elapsed() / TOKENS as u32;
-        println!("{strategy:14} {time:?} a token, {} threads, {}", runner.team(), runner.isa());
+        println!("{strategy:14} {time:?} a token, team of {}, {}", runner.team(), runner.isa());
         let bits: Vec<u32> = hidden.iter().map(|x| x.to_bits()).collect();
         assert_eq!(*expected.get_or_insert_with(|| bits.clone()), bits);
     }

@@ -11,7 +11,8 @@ fn main() {
             Ok(isa) => println!("{isa:12} may run here"),
             Err(error) => {
                 let lacking = level.features().iter().filter(|name| !features.has(name));
-                println!("{level:12} {error}: {}", lacking.copied().collect::<Vec<_>>().join(", "));
+                println!("{level:12} lacks {}", lacking.copied().collect::<Vec<_>>().join(", "));
+                println!("{:12} (the error: {error})", "");
             }
         }
     }

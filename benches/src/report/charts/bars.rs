@@ -11,16 +11,17 @@ use plotters::prelude::*;
 pub(super) fn draw(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<()> {
     let title = format!("The attention block of a layer, weights {heat}: time relative to ck");
     let below = "Median of each contender over the median of ck (1.0); black lines from the 10th to the 90th \
-                 percentile. Model, positions of context, threads.";
+                 percentile, cut off at the top.";
     let body = titled(area, &title, below)?;
     let picks = present(cases);
     let entries: Vec<_> = picks.iter().map(|pick| (COLORS[*pick], SHOWN[*pick])).collect();
     legend(area, &entries)?;
 
     let tops = cases.iter().flat_map(|one| {
-        shown(one).into_iter().flatten().filter_map(|of| Some(relative(one, of)?.p90))
+        shown(one).into_iter().flatten().filter_map(|of| Some(relative(one, of)?.median))
     });
-    let top = tops.fold(1.0, f64::max) * 1.05;
+    // A few samples of a bad moment would flatten everything else.
+    let top = tops.fold(1.0, f64::max) * 1.25;
     let mut chart = ChartBuilder::on(&body)
         .margin(10)
         .x_label_area_size(170)
@@ -29,6 +30,7 @@ pub(super) fn draw(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<(
     chart
         .configure_mesh()
         .disable_x_mesh()
+        .light_line_style(WHITE)
         .x_labels(0)
         .y_desc("time / median time of ck")
         .label_style(("sans-serif", 13))
@@ -44,7 +46,7 @@ pub(super) fn draw(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<(
             chart.draw_series([Rectangle::new(bar, COLORS[*pick].filled())])?;
             let middle = left + 0.46 * width;
             chart.draw_series([PathElement::new(
-                [(middle, summary.p10), (middle, summary.p90)],
+                [(middle, summary.p10), (middle, summary.p90.min(top))],
                 BLACK,
             )])?;
         }
@@ -64,5 +66,5 @@ fn relative(one: &Measured, of: &Sampled) -> Option<Summary> {
 
 fn name(one: &Measured) -> String {
     let context = one.case.context.unwrap_or_default();
-    format!("{}, {context}, {}T", one.case.subject, one.case.threads)
+    format!("{}, {context} pos., {}T", one.case.subject, one.case.threads)
 }

@@ -1,6 +1,6 @@
 //! Times over the length of the context, a panel for every model.
 
-use super::{Area, COLORS, HEAD, SHOWN, legend, present, shown, titled};
+use super::{Area, COLORS, HEAD, SHOWN, legend, plain, present, shown, titled};
 use crate::case::Heat;
 use crate::measured::Measured;
 use crate::stats::Summary;
@@ -71,6 +71,8 @@ fn draw_panel(area: &Area<'_>, name: &str, cases: &[&Measured], picks: &[usize])
         .configure_mesh()
         .x_desc("positions")
         .y_desc("microseconds")
+        .x_label_formatter(&plain)
+        .y_label_formatter(&plain)
         .label_style(("sans-serif", 12))
         .light_line_style(RGBColor(0xf0, 0xf0, 0xf0))
         .draw()?;

@@ -83,6 +83,11 @@ fn titled<'a>(area: &Area<'a>, title: &str, below: &str) -> Result<Area<'a>> {
     Ok(rest)
 }
 
+/// A number of an axis, without a fraction that is zero.
+fn plain(number: &f64) -> String {
+    format!("{number}")
+}
+
 /// Marks with their names, from left to right below the title.
 fn legend(area: &Area<'_>, entries: &[(RGBColor, &str)]) -> Result<()> {
     let mut x = 16;
@@ -93,4 +98,72 @@ fn legend(area: &Area<'_>, entries: &[(RGBColor, &str)]) -> Result<()> {
         x += 44 + 8 * name.len() as i32;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+    use crate::peaks::Peaks;
+    use crate::record::Work;
+    use crate::state::State;
+
+    /// A record of one layer at two lengths, with a peer.
+    fn record() -> Record {
+        let mut record = Record::new();
+        record.machine.peaks = Some(Peaks { f32_macs_per_ns: 100.0, int_macs_per_ns: 400.0 });
+        let read_gbps = 10.0;
+        record.machine.state =
+            Some(State { round_trip_ns: None, read_gbps, read_all_gbps: 20.0, clock_ghz: 3.0 });
+        for (context, ns) in [(6, 1e4 + 1.0 / 3.0), (1024, 5e4)] {
+            let work = Work { bytes: 1e6, int_macs: 1e6, f32_macs: 1e5 };
+            let (subject, heat) = ("Model & more".to_owned(), Heat::Hot);
+            let context = Some(context);
+            let case = Case { kind: Kind::Layer, subject, context, heat, threads: 1, work };
+            let sampled = |name: &str, side, ns: f64| Sampled {
+                name: name.to_owned(),
+                side,
+                ns: vec![ns, 1.1 * ns, 20.0 * ns],
+            };
+            let contenders =
+                vec![sampled("ck serial", Side::Ours, ns), sampled("peer", Side::Peer, 2.0 * ns)];
+            Measured { case, contenders, moved: vec!["clock".to_owned()] }.keep(&mut record);
+        }
+        record
+    }
+
+    #[test]
+    fn a_kept_record_is_drawn_as_it_was_when_it_was_taken() {
+        let folder = std::env::temp_dir().join(format!("ck-charts-{}", std::process::id()));
+        let [first, again] = ["first", "again"].map(|name| folder.join(name));
+        for folder in [&first, &again] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let (taken, file) = (record(), folder.join("record.json"));
+        taken.save(&file).unwrap();
+        let kept = Record::load(&file).unwrap();
+        assert_eq!(
+            (&kept.cases, &kept.results, &kept.ratios),
+            (&taken.cases, &taken.results, &taken.ratios)
+        );
+        let drawn = draw(&first, &taken).unwrap();
+        let redrawn = draw(&again, &kept).unwrap();
+        let names = ["layers-hot.svg", "context-hot.svg", "roofline.svg"];
+        assert_eq!(drawn, names.map(|name| first.join(name)));
+        for (one, other) in drawn.iter().zip(&redrawn) {
+            let [one, other] = [one, other].map(|file| std::fs::read_to_string(file).unwrap());
+            assert_eq!(one, other);
+            assert!(one.contains("</svg>") && !one.contains("NaN"), "{one}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_record_without_the_machines_limits_is_refused() {
+        let mut record = record();
+        record.machine.state = None;
+        record.cases.clear();
+        let error = draw(&std::env::temp_dir(), &record).unwrap_err();
+        assert!(format!("{error:#}").contains("no bandwidth"), "{error:#}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What all cases reached, under what memory and arithmetic allow.
 
-use super::{Area, COLORS, legend, titled};
+use super::{Area, COLORS, legend, plain, titled};
 use crate::case::{Heat, Kind};
 use crate::measured::Measured;
 use crate::record::Record;
@@ -39,6 +39,8 @@ pub(super) fn draw(area: &Area<'_>, record: &Record) -> Result<()> {
         .configure_mesh()
         .x_desc("operations (2 per multiply-add) per byte of weights and cache")
         .y_desc("10^9 operations per second")
+        .x_label_formatter(&plain)
+        .y_label_formatter(&plain)
         .label_style(("sans-serif", 12))
         .light_line_style(RGBColor(0xf0, 0xf0, 0xf0))
         .draw()?;
@@ -48,7 +50,7 @@ pub(super) fn draw(area: &Area<'_>, record: &Record) -> Result<()> {
         let roof = roof.into_iter().chain([(INTENSITIES.1, top)]);
         chart.draw_series(LineSeries::new(roof, BLACK))?;
         let words = format!("{name}, {top:.0}");
-        chart.draw_series([Text::new(words, (0.12, top * 1.25), ("sans-serif", 12))])?;
+        chart.draw_series([Text::new(words, (40.0, top * 1.25), ("sans-serif", 12))])?;
     }
     let memory = format!("memory, {:.1} GB/s", state.read_gbps);
     let at = (0.13, 0.115 * state.read_gbps);
