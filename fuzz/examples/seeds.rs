@@ -4,7 +4,7 @@ use ck_gguf::{GgufWriter, TensorType, Value};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, CacheShape, KvCache, NewPosition, Q8_0};
 use ck_testing::generate::{
-    Biases, Formats, Quants, Rng, Scales, Values, random_layer, random_row,
+    Biases, Formats, Quants, Rng, Scales, Values, random_layer, random_row, with_head_norms,
 };
 use ck_testing::oracle::{Format, LayerWeights, Projection, Shape};
 use half::f16;
@@ -95,7 +95,7 @@ fn cache<E: CacheElement>(shape: CacheShape) -> Vec<u8> {
     bytes
 }
 
-/// Small files of both architectures, and one without tensors.
+/// Small files of every architecture, their rotations scaled in every way, and one without tensors.
 fn files() -> Vec<Vec<u8>> {
     let shape = Shape { embed_dim: 32, n_heads: 2, n_kv_heads: 1, head_dim: 16 };
     let llama = random_layer(4, shape, Formats::RECORDED, Biases::NONE);
@@ -103,10 +103,48 @@ fn files() -> Vec<Vec<u8>> {
     let mut plain = GgufWriter::new();
     plain.value("a", Value::U64(7)).value("b", Value::String("text")).value("c", Value::Bool(true));
     plain.values("d", &[Value::F32(0.5), Value::F32(1.5)]).expect("elements of one type");
-    vec![file("llama", &llama), file("qwen2", &qwen2), plain.finish().expect("a good file")]
+    let finish = |writer: GgufWriter| writer.finish().expect("a good file");
+    let qwen3 = with_head_norms(6, llama.clone());
+    let mut files = vec![file("llama", &llama), file("qwen2", &qwen2), plain];
+
+    let mut scaled = file("llama", &llama);
+    scaled.value("llama.rope.scaling.factor", Value::F32(8.0));
+    scaled.value("llama.attention.scale", Value::F32(0.25));
+    scaled
+        .f32_tensor("rope_freqs.weight", &[8], &[1.0, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0])
+        .expect("a vector");
+    files.push(scaled);
+
+    let mut yarn = file("qwen3", &qwen3);
+    yarn.value("qwen3.rope.scaling.type", Value::String("yarn"));
+    for (suffix, number) in [
+        ("factor", 4.0),
+        ("attn_factor", 1.5),
+        ("yarn_ext_factor", 1.0),
+        ("yarn_beta_fast", 32.0),
+        ("yarn_beta_slow", 1.0),
+        ("yarn_log_multiplier", 0.1),
+    ] {
+        yarn.value(&format!("qwen3.rope.scaling.{suffix}"), Value::F32(number));
+    }
+    yarn.value("qwen3.rope.scaling.original_context_length", Value::U32(64));
+    files.push(yarn);
+
+    for (architecture, weights) in [("gemma2", &llama), ("gemma3", &qwen3)] {
+        let mut gemma = file(architecture, weights);
+        let key = |suffix: &str| format!("{architecture}.{suffix}");
+        gemma.value(&key("block_count"), Value::U32(46));
+        gemma.value(&key("attention.sliding_window"), Value::U32(4));
+        gemma.value(&key("rope.freq_base_swa"), Value::F32(1e4));
+        gemma.value(&key("attn_logit_softcapping"), Value::F32(30.0));
+        let name = "blk.0.post_attention_norm.weight";
+        gemma.f32_tensor(name, &[shape.embed_dim], &weights.gamma).expect("a vector");
+        files.push(gemma);
+    }
+    files.into_iter().map(finish).collect()
 }
 
-fn file(architecture: &str, weights: &LayerWeights) -> Vec<u8> {
+fn file(architecture: &str, weights: &LayerWeights) -> GgufWriter {
     let Shape { embed_dim, n_heads, n_kv_heads, head_dim } = weights.shape;
     let mut writer = GgufWriter::new();
     let key = |suffix: &str| format!("{architecture}.{suffix}");
@@ -128,7 +166,13 @@ fn file(architecture: &str, weights: &LayerWeights) -> Vec<u8> {
     {
         add_projection(&mut writer, name, projection);
     }
-    writer.finish().expect("a good file")
+    for (name, norm) in [("q_norm", &weights.q_norm), ("k_norm", &weights.k_norm)] {
+        if let Some(norm) = norm {
+            let name = format!("blk.0.attn_{name}.weight");
+            writer.f32_tensor(&name, &[head_dim], &norm.gamma).expect("a vector");
+        }
+    }
+    writer
 }
 
 fn add_projection(writer: &mut GgufWriter, name: &str, projection: &Projection) {

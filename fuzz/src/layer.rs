@@ -6,9 +6,11 @@ use ck_fused::{
     Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch, Strategy,
 };
 use ck_isa::Isa;
-use ck_ops::{CacheElement, KvCache, Pairing, Q8_0, RopeConfig, RopeTable};
+use ck_ops::{
+    CacheElement, KvCache, Llama3, Pairing, Q8_0, RopeConfig, RopeScaling, RopeTable, Yarn,
+};
 use ck_quant::{Format, Matrix};
-use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer};
+use ck_testing::generate::{Biases, Formats, Rng, Values, random_layer, with_head_norms};
 use ck_testing::oracle::{self, BLOCK, Shape};
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use half::f16;
@@ -99,7 +101,27 @@ fn any_weights(input: &mut Unstructured<'_>, shape: LayerShape) -> Result<oracle
         weights.gamma[0] = f32::arbitrary(input)?;
         weights.eps = f32::arbitrary(input)?;
     }
+    if input.ratio(1, 2)? {
+        weights = with_head_norms(seed.into(), weights);
+        let norms = [&mut weights.q_norm, &mut weights.k_norm];
+        for norm in norms {
+            any_head_norm(input, norm)?;
+        }
+    }
     Ok(weights)
+}
+
+/// Leaves a norm of heads as it is, takes it away, or puts other numbers into it.
+fn any_head_norm(input: &mut Unstructured<'_>, norm: &mut Option<oracle::HeadNorm>) -> Result<()> {
+    match (input.int_in_range(0..=15)?, norm.as_mut()) {
+        (0, _) => *norm = None,
+        (1, Some(norm)) => {
+            norm.gamma[0] = f32::arbitrary(input)?;
+            norm.eps = f32::arbitrary(input)?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The layer, unless the weights hold numbers that are refused.
@@ -109,14 +131,24 @@ fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLaye
         let mut blocks = projection.bytes.chunks_exact(block_bytes);
         blocks.all(|block| f16::from_le_bytes([block[0], block[1]]).is_finite())
     });
-    let numbers = weights.gamma[0].is_finite() && weights.eps.is_finite() && weights.eps >= 0.0;
+    let good = |gamma: &[f32], eps: f32| gamma[0].is_finite() && eps.is_finite() && eps >= 0.0;
+    let head_norms = [&weights.q_norm, &weights.k_norm];
+    let numbers = good(&weights.gamma, weights.eps)
+        && head_norms.into_iter().flatten().all(|norm| good(&norm.gamma, norm.eps));
     let projections = [&weights.q, &weights.k, &weights.v, &weights.o].map(projection);
     assert_eq!(projections.iter().all(Option::is_some), scales);
     let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
     let norm = Norm::new(&weights.gamma[..], weights.eps);
-    let layer = DecodeLayer::new(shape, LayerWeights::new(norm, q, k, v, o));
+    let mut layer_weights = LayerWeights::new(norm, q, k, v, o);
+    layer_weights.q_norm = weights.q_norm.as_ref().map(head_norm);
+    layer_weights.k_norm = weights.k_norm.as_ref().map(head_norm);
+    let layer = DecodeLayer::new(shape, layer_weights);
     assert_eq!(layer.is_ok(), numbers, "{layer:?}");
     layer.ok()
+}
+
+fn head_norm(norm: &oracle::HeadNorm) -> Norm<'_> {
+    Norm::new(&norm.gamma[..], norm.eps)
 }
 
 fn projection(projection: &oracle::Projection) -> Option<Projection<'_>> {
@@ -137,10 +169,48 @@ fn any_rope(input: &mut Unstructured<'_>, head_dim: usize) -> Result<Option<Rope
     }
     let head_dim = if input.ratio(1, 16)? { head_dim + 2 } else { head_dim };
     let pairing = if bool::arbitrary(input)? { Pairing::SplitHalf } else { Pairing::Interleaved };
-    let config = RopeConfig::new(head_dim, 1e4)
+    let mut config = RopeConfig::new(head_dim, 1e4)
         .with_rot_dim(input.int_in_range(0..=head_dim)?)
-        .with_pairing(pairing);
-    Ok(RopeTable::new(config, input.int_in_range(0..=300)?).ok())
+        .with_pairing(pairing)
+        .with_scaling(any_scaling(input)?);
+    if input.ratio(1, 4)? {
+        config = config.with_attn_factor(any_number(input)?);
+    }
+    if input.ratio(1, 4)? {
+        let factor = any_number(input)? as f32;
+        config.frequency_factors = Some(vec![factor; config.rot_dim / 2]);
+    }
+    let table = RopeTable::new(config.clone(), input.int_in_range(0..=300)?);
+    // Fewer positions than memory has, so only the configuration can be refused.
+    assert_eq!(table.is_ok(), config.check().is_ok(), "{config:?}");
+    Ok(table.ok())
+}
+
+/// A number near 1, or any number at all.
+fn any_number(input: &mut Unstructured<'_>) -> Result<f64> {
+    if input.ratio(1, 8)? {
+        return f64::arbitrary(input);
+    }
+    Ok(f64::from(input.int_in_range(1..=64)?) / 8.0)
+}
+
+fn any_scaling(input: &mut Unstructured<'_>) -> Result<RopeScaling> {
+    let context = if input.ratio(1, 16)? { 0 } else { input.int_in_range(1..=200)? };
+    Ok(match input.int_in_range(0..=5)? {
+        0 => RopeScaling::Linear { factor: any_number(input)? },
+        1 => {
+            let rule = Llama3::new(any_number(input)?, context);
+            RopeScaling::Llama3(rule.with_freq_factors(any_number(input)?, any_number(input)?))
+        }
+        2 => {
+            let yarn = Yarn::new(any_number(input)?, context)
+                .with_betas(4.0 * any_number(input)?, any_number(input)?)
+                .with_ext_factor(any_number(input)? / 8.0)
+                .with_log_multiplier(any_number(input)?);
+            RopeScaling::Yarn(yarn)
+        }
+        _ => RopeScaling::None,
+    })
 }
 
 /// The way to run a layer that is compared with the serial scalar one.

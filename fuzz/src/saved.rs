@@ -26,7 +26,7 @@ fn run<E: CacheElement>(input: &mut Unstructured<'_>) -> Result<()> {
     let shape = CacheShape::new(input.int_in_range(1..=2)?, 32).unwrap();
     let capacity = input.int_in_range(0..=300)?;
     if bool::arbitrary(input)? {
-        read::<E>(shape, capacity, input.take_rest());
+        read::<E>(shape, capacity, input.bytes(input.len())?);
         return Ok(());
     }
     let mut bytes = Vec::new();

@@ -169,13 +169,13 @@ mod tests {
                 let work = work(&attention, positions, 8);
                 let sum = |what: usize| work.iter().map(|work| work[what]).sum::<usize>();
                 assert_eq!(sum(0), n_heads * positions);
-                // A position is read again where a chunk's heads are cut among members.
-                assert!(sum(1) < 2 * positions + 16 * CHUNK);
-                for what in [0, 1] {
-                    let most = work.iter().map(|work| work[what]).max().unwrap();
-                    let limit = sum(what) as f64 / 8.0 * 1.15;
-                    assert!(most as f64 <= limit, "{n_heads} heads at {positions}: {work:?}");
-                }
+                let most = |what: usize| work.iter().map(|work| work[what]).max().unwrap();
+                let limit = sum(0) as f64 / 8.0 * 1.15;
+                assert!(most(0) as f64 <= limit, "{n_heads} heads at {positions}: {work:?}");
+                // A chunk whose heads are cut among members is read by each: one at either end of a run, and one of
+                // the last.
+                let limit = (2 * positions).div_ceil(8) + 3 * CHUNK;
+                assert!(most(1) <= limit, "{n_heads} heads at {positions}: {work:?}");
             }
         }
     }

@@ -27,9 +27,12 @@ mod tests {
 
     #[test]
     fn the_tree_is_the_documented_one() {
-        let mut parts = ["0", "1", "2", "3", "4", "5", "6", "7"];
-        let combine = |a: &'static str, b: &'static str| &*format!("({a} {b})").leak();
-        assert_eq!(by_halves(&mut parts, combine), "(((0 4) (2 6)) ((1 5) (3 7)))");
-        assert_eq!(by_halves(&mut parts[7..], combine), "7");
+        // Another number for every tree of sums.
+        let combine = |a: u64, b: u64| 31 * a + 17 * b + 7;
+        let mut parts = [0, 1, 2, 3, 4, 5, 6, 7];
+        let left = combine(combine(0, 4), combine(2, 6));
+        let right = combine(combine(1, 5), combine(3, 7));
+        assert_eq!(by_halves(&mut parts, combine), combine(left, right));
+        assert_eq!(by_halves(&mut [7], combine), 7);
     }
 }

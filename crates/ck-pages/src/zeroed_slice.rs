@@ -47,7 +47,8 @@ impl<T: Pod> ZeroedSlice<T> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(too_large)?;
         let align = if bytes >= LARGE_PAGE { LARGE_PAGE } else { CACHE_LINE };
         let whole = bytes.checked_next_multiple_of(align).ok_or(too_large)?;
-        let taken = if align == CACHE_LINE || whole - bytes <= bytes / 11 { whole } else { bytes };
+        let fills = align == LARGE_PAGE && whole - bytes <= bytes / 11;
+        let taken = if fills { whole } else { bytes };
         let size = taken.checked_add(align).ok_or(too_large)?;
         let layout = Layout::from_size_align(size, 1).map_err(|_| too_large)?;
         // SAFETY: the layout's size is at least `align`, so it is not zero.
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(bytes(11 * LARGE_PAGE / 2), 6 * LARGE_PAGE);
         assert_eq!(bytes(11 * LARGE_PAGE / 2 - 11), 11 * LARGE_PAGE / 2 - 11);
         assert_eq!(bytes(LARGE_PAGE + 32), LARGE_PAGE + 32);
-        assert_eq!((bytes(0), bytes(100)), (0, 128));
+        assert_eq!((bytes(0), bytes(100)), (0, 100));
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use super::Outcome;
 use super::tools::{REFUSE_LARGE, elsewhere, missing};
 use crate::cargo::{cargo, workspace_root};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs;
 
-/// First replays every corpus, then runs each target for `seconds`, with AddressSanitizer.
+/// First replays every corpus, then runs each target, or those in `only`, for `seconds`, with AddressSanitizer.
 ///
 /// What a run learns is kept in `fuzz/corpus-work`; `fuzz/corpus` has the committed seeds.
-pub(super) fn run(seconds: u64) -> Result<Outcome> {
+pub(super) fn run(seconds: u64, only: &[String]) -> Result<Outcome> {
     if let Some(outcome) = elsewhere().or_else(|| missing(&["cargo-fuzz"])) {
         return Ok(outcome);
     }
@@ -17,7 +17,11 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
     let mut replay = cargo(&["test", "--locked"]);
     replay.current_dir(&fuzz);
     let mut commands = vec![replay];
-    for target in targets()? {
+    let all = targets()?;
+    if let Some(unknown) = only.iter().find(|name| !all.contains(*name)) {
+        bail!("unknown fuzz target {unknown:?}: expected one of {}", all.join(", "));
+    }
+    for target in all.into_iter().filter(|name| only.is_empty() || only.contains(name)) {
         let learned = fuzz.join("corpus-work").join(&target);
         fs::create_dir_all(&learned)
             .with_context(|| format!("cannot make {}", learned.display()))?;

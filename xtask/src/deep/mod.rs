@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// How long each fuzz target runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     fuzz_seconds: u64,
+    /// Run only this fuzz target; can be given several times.
+    #[arg(long, value_name = "NAME")]
+    fuzz_target: Vec<String>,
     /// How long the soak runs.
     #[arg(long, value_name = "MINUTES", default_value_t = 5.0)]
     soak_minutes: f64,

@@ -57,7 +57,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "fuzz",
         about: "every fuzz target on its corpus for --fuzz-seconds",
-        run: |args| fuzz::run(args.fuzz_seconds),
+        run: |args| fuzz::run(args.fuzz_seconds, &args.fuzz_target),
     },
     Step {
         name: "soak",

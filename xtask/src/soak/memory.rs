@@ -1,6 +1,7 @@
-//! What a process holds, looked at now and then.
+//! What a process holds and uses, looked at now and then.
 
 use std::fs;
+use std::time::Duration;
 
 /// Resident memory and threads of this process at every look.
 #[derive(Default)]
@@ -46,6 +47,12 @@ impl Memory {
     }
 }
 
+/// How long this thread has been on a CPU, where the system tells.
+pub(super) fn time_on_cpu() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
 /// Resident memory in MiB and the number of threads, where the system tells.
 fn status() -> Option<(f64, usize)> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
@@ -74,9 +81,19 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn time_passes_while_there_is_work_and_not_while_asleep() {
+        let start = time_on_cpu().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let slept = time_on_cpu().unwrap() - start;
+        assert!(slept < Duration::from_millis(100), "{slept:?}");
+        while time_on_cpu().unwrap() - start < Duration::from_millis(20) {}
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn memory_that_is_kept_is_seen() {
         let (before, threads) = status().unwrap();
-        let kept = vec![1u8; 64 << 20];
+        let kept = std::hint::black_box(vec![1u8; 64 << 20]);
         let (after, _) = status().unwrap();
         assert!(after > before + 32.0, "{before} MiB, then {after} MiB");
         assert!(threads >= 1 && kept[1] == 1);

@@ -10,7 +10,7 @@ use ck_ops::Q8_0;
 use ck_testing::generate::Rng;
 use ck_threadpool::{ThreadPool, WaitPolicy};
 use half::f16;
-use memory::Memory;
+use memory::{Memory, time_on_cpu};
 use pair::{AnyPair, Tally};
 use sample::Sample;
 use std::process::ExitCode;
@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 /// Arguments of `cargo xtask soak`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How long to decode.
+    /// How long to decode: the time of the calling thread on a CPU, so that a run that is held up, or
+    /// shares its CPUs, does as much as any.
     #[arg(long, value_name = "MINUTES", default_value_t = 30.0)]
     minutes: f64,
     /// The time between two lines of the log.
@@ -51,6 +52,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     )
 }
 
+/// The time since a start.
+struct Clock {
+    start: Instant,
+    on_cpu: Option<Duration>,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { start: Instant::now(), on_cpu: time_on_cpu() }
+    }
+
+    /// The time of this thread on a CPU, or where that is unknown, all time.
+    fn elapsed(&self) -> Duration {
+        let on_cpu = time_on_cpu().zip(self.on_cpu).map(|(now, start)| now.saturating_sub(start));
+        on_cpu.unwrap_or_else(|| self.start.elapsed())
+    }
+}
+
 /// Decodes for `length`, with a line of the log after every `interval`.
 pub(crate) fn soak(length: Duration, interval: Duration, seed: u64) -> Result<ExitCode> {
     let samples = Sample::all();
@@ -63,9 +82,9 @@ pub(crate) fn soak(length: Duration, interval: Duration, seed: u64) -> Result<Ex
     }
     let mut pool = any_pool(&mut rng)?;
     let (mut tally, mut memory) = (Tally::default(), Memory::default());
-    let start = Instant::now();
+    let clock = Clock::start();
     let mut next = interval;
-    while start.elapsed() < length {
+    while clock.elapsed() < length {
         for _ in 0..ACTIONS {
             let index = rng.below(pairs.len());
             let (sample, make, pair) = &mut pairs[index];
@@ -79,10 +98,10 @@ pub(crate) fn soak(length: Duration, interval: Duration, seed: u64) -> Result<Ex
                 _ => {}
             }
         }
-        if start.elapsed() >= next {
+        if clock.elapsed() >= next {
             next += interval;
-            let seconds = start.elapsed().as_secs();
-            println!("soak: {seconds:5} s: {tally}; {}", memory.look());
+            let (seconds, all) = (clock.elapsed().as_secs(), clock.start.elapsed().as_secs());
+            println!("soak: {seconds:5} s, {all} s in all: {tally}; {}", memory.look());
         }
     }
     println!(
