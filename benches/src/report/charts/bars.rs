@@ -1,6 +1,6 @@
 //! A group of bars for every case.
 
-use super::{Area, COLORS, SHOWN, legend, present, shown, titled};
+use super::{Area, COLORS, legend, present, shown, titled};
 use crate::case::Heat;
 use crate::measured::{Measured, Sampled};
 use crate::stats::Summary;
@@ -14,7 +14,7 @@ pub(super) fn draw(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<(
                  percentile, cut off at the top.";
     let body = titled(area, &title, below)?;
     let picks = present(cases);
-    let entries: Vec<_> = picks.iter().map(|pick| (COLORS[*pick], SHOWN[*pick])).collect();
+    let entries: Vec<_> = picks.iter().map(|(pick, name)| (COLORS[*pick], &name[..])).collect();
     legend(area, &entries)?;
 
     let tops = cases.iter().flat_map(|one| {
@@ -37,7 +37,7 @@ pub(super) fn draw(area: &Area<'_>, cases: &[&Measured], heat: Heat) -> Result<(
         .draw()?;
     for (index, one) in cases.iter().enumerate() {
         let width = 0.84 / picks.len() as f64;
-        for (place, pick) in picks.iter().enumerate() {
+        for (place, (pick, _)) in picks.iter().enumerate() {
             let Some(summary) = shown(one)[*pick].and_then(|of| relative(one, of)) else {
                 continue;
             };

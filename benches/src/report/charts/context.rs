@@ -1,6 +1,6 @@
 //! Times over the length of the context, a panel for every model.
 
-use super::{Area, COLORS, HEAD, SHOWN, legend, plain, present, shown, titled};
+use super::{Area, COLORS, HEAD, legend, plain, present, shown, titled};
 use crate::case::Heat;
 use crate::measured::Measured;
 use crate::stats::Summary;
@@ -40,9 +40,10 @@ pub(super) fn draw(area: &Area<'_>, models: &[Model<'_>], heat: Heat) -> Result<
     let body = titled(area, &title, below)?;
     let all: Vec<&Measured> = models.iter().flat_map(|(_, cases)| cases.iter().copied()).collect();
     // The baseline would hide ours: it is in the bars.
-    let picks: Vec<usize> = present(&all).into_iter().filter(|pick| *pick != 1).collect();
-    let entries: Vec<_> = picks.iter().map(|pick| (COLORS[*pick], SHOWN[*pick])).collect();
-    legend(area, &entries)?;
+    let present = present(&all).into_iter().filter(|(pick, _)| *pick != 1);
+    let (picks, names): (Vec<usize>, Vec<String>) = present.unzip();
+    let entries = picks.iter().zip(&names).map(|(pick, name)| (COLORS[*pick], &name[..]));
+    legend(area, &entries.collect::<Vec<_>>())?;
     let columns = models.len().min(2);
     let panels = body.split_evenly((models.len().div_ceil(columns), columns));
     for ((name, cases), panel) in models.iter().zip(panels) {

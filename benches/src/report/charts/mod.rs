@@ -19,9 +19,6 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 const COLORS: [RGBColor; 3] =
     [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0x9a, 0xa5, 0xb1), RGBColor(0xd9, 0x5f, 0x02)];
 
-/// What the colors stand for.
-const SHOWN: [&str; 3] = ["ck, strategy auto", "ck, unfused", "best mode of the peer"];
-
 /// The height of a chart's title and legend.
 const HEAD: u32 = 76;
 
@@ -70,9 +67,16 @@ fn shown(one: &Measured) -> [Option<&Sampled>; 3] {
     [Some(one.primary()), unfused, one.best(Side::Peer, &[])]
 }
 
-/// Those of [`SHOWN`] that some of the cases have.
-fn present(cases: &[&Measured]) -> Vec<usize> {
-    (0..SHOWN.len()).filter(|pick| cases.iter().any(|one| shown(one)[*pick].is_some())).collect()
+/// Which of those that can be [`shown`] some of the cases have, each with its name.
+fn present(cases: &[&Measured]) -> Vec<(usize, String)> {
+    let peer = cases.iter().find_map(|one| shown(one)[2]?.name.split([' ', ',']).next());
+    let names = [
+        "ck, strategy auto".to_owned(),
+        "ck, unfused".to_owned(),
+        format!("best mode of {}", peer.unwrap_or_default()),
+    ];
+    let is_there = |pick: usize| cases.iter().any(|one| shown(one)[pick].is_some());
+    names.into_iter().enumerate().filter(|(pick, _)| is_there(*pick)).collect()
 }
 
 /// Writes a title and a line below it, and returns the area below both.

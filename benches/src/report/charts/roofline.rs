@@ -25,7 +25,12 @@ pub(super) fn draw(area: &Area<'_>, record: &Record) -> Result<()> {
         (Kind::Layer, false, COLORS[0], "layer, 1 thread"),
         (Kind::Layer, true, COLORS[1], "layer, team"),
     ];
-    legend(area, &groups.map(|(_, _, color, name)| (color, name)))?;
+    let cases = |kind: Kind, team: bool| {
+        let of = move |one: &&Measured| one.case.kind == kind && (one.case.threads > 1) == team;
+        record.cases.iter().filter(of)
+    };
+    let there = groups.iter().filter(|(kind, team, ..)| cases(*kind, *team).next().is_some());
+    legend(area, &there.map(|(_, _, color, name)| (*color, *name)).collect::<Vec<_>>())?;
     let mut chart = ChartBuilder::on(&body)
         .margin(10)
         .margin_right(30)
@@ -56,8 +61,7 @@ pub(super) fn draw(area: &Area<'_>, record: &Record) -> Result<()> {
     let at = (0.13, 0.115 * state.read_gbps);
     chart.draw_series([Text::new(memory, at, ("sans-serif", 12))])?;
     for (kind, team, color, _) in groups {
-        let of = |one: &&Measured| one.case.kind == kind && (one.case.threads > 1) == team;
-        for one in record.cases.iter().filter(of) {
+        for one in cases(kind, team) {
             let style = match one.case.heat {
                 Heat::Hot => ShapeStyle::from(color),
                 Heat::Streaming => color.filled(),
