@@ -56,8 +56,9 @@ impl SourceToolchain {
     pub(super) fn cargo(&self, arguments: &[&str], target: &str, folder: &Path) -> Command {
         let mut command = Command::new(self.0.join("cargo"));
         command
-            .args(arguments)
+            .args(&arguments[..1])
             .args(["-Zbuild-std", "--locked", "--target", target])
+            .args(&arguments[1..])
             .current_dir(workspace_root())
             // Set by the outer cargo, it would lead rustc to the outer toolchain's library folder.
             .env_remove("LD_LIBRARY_PATH")
