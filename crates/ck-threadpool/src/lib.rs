@@ -16,6 +16,7 @@ mod global;
 mod local;
 mod parker;
 mod pool;
+mod seat;
 mod shared;
 mod slice;
 mod split;

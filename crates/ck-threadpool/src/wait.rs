@@ -161,9 +161,13 @@ impl Patience {
     }
 
     /// Polls within `budget`; `None` when it is used up, or when something else than the time is.
+    ///
+    /// `yield_cpu` lets other threads have this CPU now and then, and says whether the thread was moved
+    /// to another one meanwhile.
     pub(crate) fn poll<T>(
         &self,
         budget: Budget,
+        yield_cpu: impl Fn() -> bool,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         if budget.limit.is_zero() && budget.yields == 0 {
@@ -174,12 +178,17 @@ impl Patience {
             self.skip.store(skip - 1, Ordering::Relaxed);
             return ready();
         }
-        let found = if budget.crowded { None } else { self.spin(budget, &mut ready) };
+        let found = if budget.crowded { None } else { self.spin(budget, yield_cpu, &mut ready) };
         found.or_else(|| self.give_way(budget, ready))
     }
 
     /// Polls, and asks now and then whether another thread needs this CPU.
-    fn spin<T>(&self, budget: Budget, ready: &mut impl FnMut() -> Option<T>) -> Option<T> {
+    fn spin<T>(
+        &self,
+        budget: Budget,
+        yield_cpu: impl Fn() -> bool,
+        ready: &mut impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         for _ in 1..budget.first {
             budget.breath.take();
         }
@@ -202,8 +211,9 @@ impl Patience {
                 return None;
             }
             clock = Some((start, now));
-            if (look + 1).is_multiple_of(LOOKS_PER_YIELD) {
-                yield_now();
+            if (look + 1).is_multiple_of(LOOKS_PER_YIELD) && yield_cpu() {
+                // A move takes long; that says nothing of the CPU that the thread is on now.
+                clock = Some((start, Instant::now()));
             }
         }
         None
@@ -263,11 +273,16 @@ mod tests {
         Budget { limit, crowded: false, yields: 2, breath, first: Budget::IN_STEP }
     }
 
+    fn yielding() -> bool {
+        yield_now();
+        false
+    }
+
     #[test]
     fn polling_ends_with_the_budget() {
         for crowded in [false, true] {
             let budget = Budget { crowded, ..budget() };
-            assert_eq!(Patience::new().poll(budget, || None::<()>), None);
+            assert_eq!(Patience::new().poll(budget, yielding, || None::<()>), None);
         }
     }
 
@@ -275,7 +290,7 @@ mod tests {
     fn what_is_there_is_found_with_and_without_polling() {
         let none = Budget { limit: Duration::ZERO, yields: 0, ..budget() };
         for budget in [budget(), none, Budget { crowded: true, ..budget() }] {
-            assert_eq!(Patience::new().poll(budget, || Some(7)), Some(7));
+            assert_eq!(Patience::new().poll(budget, yielding, || Some(7)), Some(7));
         }
     }
 
@@ -290,7 +305,7 @@ mod tests {
                     looks += 1;
                     None::<()>
                 };
-                assert_eq!(patience.poll(budget(), look), None);
+                assert_eq!(patience.poll(budget(), yielding, look), None);
                 assert_eq!(looks, 1);
             }
         }
@@ -299,7 +314,7 @@ mod tests {
             looks += 1;
             (looks == 3).then_some(())
         };
-        assert_eq!(patience.poll(budget(), look), Some(()));
+        assert_eq!(patience.poll(budget(), yielding, look), Some(()));
     }
 
     #[test]

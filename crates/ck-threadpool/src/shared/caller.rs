@@ -54,7 +54,7 @@ impl Shared {
         let slot = &self.slots[0];
         // Acquire: what the workers did happens before what the caller does next.
         let poll = || ready(self.front.progress.load(Ordering::Acquire));
-        if let Some(word) = slot.patience.poll(self.busy_budget(size), poll) {
+        if let Some(word) = self.poll(0, self.busy_budget(size), poll) {
             return word;
         }
         loop {

@@ -84,7 +84,7 @@ impl Shared {
         };
         // Acquire: what the others did before the barrier.
         let poll = || ready(self.front.progress.load(Ordering::Acquire));
-        if let Some(result) = slot.patience.poll(self.busy_budget(size), poll) {
+        if let Some(result) = self.poll(index, self.busy_budget(size), poll) {
             return result;
         }
         loop {

@@ -10,6 +10,7 @@ mod worker;
 
 use crate::fork;
 use crate::parker::Parker;
+use crate::seat::Seat;
 use crate::sync::{AtomicU64, Mutex, Ordering, UnsafeCell};
 use crate::team::Team;
 use crate::wait::{Breath, Budget, Patience, WaitPolicy};
@@ -46,6 +47,13 @@ struct Front {
 struct Slot {
     parker: Parker,
     patience: Patience,
+    seat: Seat,
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self { parker: Parker::new(), patience: Patience::new(), seat: Seat::new() }
+    }
 }
 
 /// Why a dispatch was broken off.
@@ -93,14 +101,13 @@ impl Shared {
         fn nothing(_: *const (), _: &mut Team<'_>) {}
         let start = ProgressWord(0);
         let job = Job { call: nothing, closure: std::ptr::null(), id: 0, start };
-        let slot = || CachePadded::new(Slot { parker: Parker::new(), patience: Patience::new() });
         Self {
             front: CachePadded::new(Front {
                 order: AtomicU64::new(0),
                 progress: AtomicU64::new(start.0),
                 job: UnsafeCell::new(job),
             }),
-            slots: (0..threads).map(|_| slot()).collect(),
+            slots: (0..threads).map(|_| CachePadded::new(Slot::new())).collect(),
             failure: Mutex::new(None),
             policy,
             breath: Breath::measured(),
@@ -143,6 +150,15 @@ impl Shared {
         for slot in &self.slots[members] {
             slot.parker.wake();
         }
+    }
+
+    /// Polls as member `index` within `budget`; `None` means that it must sleep.
+    fn poll<T>(&self, index: usize, budget: Budget, ready: impl FnMut() -> Option<T>) -> Option<T> {
+        let Slot { patience, seat, .. } = &*self.slots[index];
+        let yield_cpu = || Seat::yield_cpu(index, self.slots.iter().map(|slot| &slot.seat));
+        let found = patience.poll(budget, yield_cpu, ready);
+        seat.hide();
+        found
     }
 
     /// What a worker may spend on waiting for its next dispatch, after one of a team of `size`.

@@ -34,7 +34,7 @@ impl Shared {
             (word.paused() || is_news(word)).then_some(word)
         };
         let word = loop {
-            if let Some(word) = slot.patience.poll(budget, poll)
+            if let Some(word) = self.poll(index, budget, poll)
                 && is_news(word)
             {
                 break word;
