@@ -69,6 +69,12 @@ impl Model {
     /// Whether its layers are measured if no model is named; the others are there for their heads.
     #[must_use]
     pub fn has_layer(&self) -> bool {
+        self.is_grouped()
+    }
+
+    /// Whether several query heads share a key and value head.
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
         self.n_heads != self.n_kv_heads
     }
 }

@@ -58,18 +58,53 @@ impl Options {
         models.into_iter()
     }
 
-    fn contexts_or(&self, others: [&[usize]; 3]) -> Vec<usize> {
-        match self.contexts.is_empty() {
-            true => others[self.extent as usize].to_vec(),
-            false => self.contexts.clone(),
-        }
-    }
-
     fn kv_or_default(&self) -> Vec<Kv> {
         match (self.kv.is_empty(), self.extent) {
             (false, _) => self.kv.clone(),
             (true, Extent::Full) => vec![Kv::F32, Kv::F16],
             (true, _) => vec![Kv::F32],
+        }
+    }
+
+    /// The lengths of the context at which attention alone is measured.
+    ///
+    /// What streams is the same whatever its length, and a length of ggml's 65536 positions takes most of a second a
+    /// sample: so everything that is asked for is every length hot, and one that streams.
+    fn attention_contexts(&self, model: Model, kv: Kv, heat: Heat) -> Vec<usize> {
+        // Many heads to a key and value head are bound by arithmetic, one is by memory.
+        let grouped = model.is_grouped();
+        let asked = self.kv.contains(&kv);
+        if !self.kv.is_empty() && !asked {
+            return Vec::new();
+        }
+        if !self.contexts.is_empty() {
+            // What is short cannot stream: its copies would be more than the cases are worth.
+            let long = |len: &&usize| heat == Heat::Hot || **len >= 4096;
+            let wanted = asked || self.kv_or_default().contains(&kv);
+            return self.contexts.iter().filter(long).filter(|_| wanted).copied().collect();
+        }
+        let contexts: &[usize] = match (self.extent, heat, kv) {
+            (Extent::Full, Heat::Hot, kv) if grouped && (asked || kv == Kv::F16) => {
+                &[1024, 4096, 16_384, 65_536]
+            }
+            (Extent::Full, Heat::Streaming, kv) if grouped && (asked || kv == Kv::F16) => &[16_384],
+            (Extent::Full, Heat::Hot, Kv::F32) if grouped => &[4096],
+            (Extent::Full, Heat::Streaming, kv) if !grouped && (asked || kv != Kv::F32) => &[4096],
+            (Extent::Quick | Extent::Normal, _, kv) if grouped && (asked || kv == Kv::F32) => {
+                &[4096]
+            }
+            _ => &[],
+        };
+        contexts.to_vec()
+    }
+
+    /// The lengths of the context at which layers are measured.
+    fn layer_contexts(&self, heat: Heat) -> Vec<usize> {
+        match (self.extent, heat) {
+            _ if !self.contexts.is_empty() => self.contexts.clone(),
+            (Extent::Quick, _) | (Extent::Full, Heat::Streaming) => vec![128],
+            (Extent::Normal, _) => vec![128, 4096],
+            (Extent::Full, Heat::Hot) => vec![6, 128, 1024, 4096],
         }
     }
 
@@ -126,29 +161,22 @@ impl Plan {
     }
 
     fn add_attention(&mut self, options: &Options) {
-        let full: &[usize] = &[1024, 4096, 16_384, 65_536];
-        let contexts = options.contexts_or([&[4096], &[4096], full]);
         let heads = ["Qwen2-0.5B", "Llama-3.2-1B", "Llama-2-7B"];
         for model in options.models_or_all().filter(|model| heads.contains(&model.name)) {
-            if !model.has_layer() && options.extent != Extent::Full {
-                continue;
-            }
-            for kv in options.kv_or_default() {
+            for kv in [Kv::F32, Kv::F16, Kv::Q8_0] {
                 for heat in options.heats() {
-                    // What is short cannot stream: its copies would be more than the cases are worth.
-                    let contexts = contexts.iter().copied();
-                    let contexts = contexts.filter(|len| *heat == Heat::Hot || *len >= 4096);
-                    self.add(options, Group::Attention(model, kv, *heat, contexts.collect()));
+                    let contexts = options.attention_contexts(model, kv, *heat);
+                    self.add(options, Group::Attention(model, kv, *heat, contexts));
                 }
             }
         }
     }
 
     fn add_layers(&mut self, options: &Options) {
-        let contexts = options.contexts_or([&[128], &[128, 4096], &[6, 128, 1024, 4096, 16_384]]);
         let named = !options.models.is_empty();
         for model in options.models_or_all().filter(|model| named || model.has_layer()) {
             for heat in options.heats() {
+                let contexts = options.layer_contexts(*heat);
                 let cases = contexts.iter().flat_map(|context| {
                     options.threads.iter().map(move |threads| (*context, *threads))
                 });
