@@ -161,7 +161,7 @@ impl Plan {
     }
 
     fn add_attention(&mut self, options: &Options) {
-        let heads = ["Qwen2-0.5B", "Llama-3.2-1B", "Llama-2-7B"];
+        let heads = ["SmolLM2-135M", "Qwen2-0.5B", "Llama-3.2-1B", "Llama-2-7B"];
         for model in options.models_or_all().filter(|model| heads.contains(&model.name)) {
             for kv in [Kv::F32, Kv::F16, Kv::Q8_0] {
                 for heat in options.heats() {
