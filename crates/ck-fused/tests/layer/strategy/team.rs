@@ -5,6 +5,7 @@ use ck_fused::{Context, DecodeLayer, LayerError, Runner, Scratch, Strategy};
 use ck_ops::{CacheElement, KvCache, NewPosition, RopeTable};
 use ck_quant::Isa;
 use ck_testing::generate::{Rng, Values};
+use ck_testing::run::all_or_few;
 use ck_threadpool::ThreadPool;
 
 /// The strategies that use a team.
@@ -95,9 +96,12 @@ pub(crate) fn stored<E: CacheElement>(cache: &KvCache<E>) -> Vec<u32> {
     bits
 }
 
-/// Runners of all parallel strategies on teams of 1 to [`LARGEST`] members, with every level.
+/// Runners of all parallel strategies on teams of 1 to [`LARGEST`] members, with every level. In a slow run the teams
+/// have 2, 5 and 8 members.
 pub(crate) fn runners(pool: &ThreadPool) -> impl Iterator<Item = Runner<'_>> {
-    let teams = Isa::available().flat_map(|isa| (1..=LARGEST).map(move |team| (isa, team)));
+    let (first, every) = all_or_few((1, 1), (2, 3));
+    let teams = Isa::available()
+        .flat_map(move |isa| (first..=LARGEST).step_by(every).map(move |team| (isa, team)));
     teams.flat_map(move |(isa, team)| {
         let runner = Runner::new(isa, pool).with_team(team);
         PARALLEL.iter().map(move |strategy| runner.with_strategy(*strategy))
