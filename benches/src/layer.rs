@@ -7,7 +7,7 @@ use crate::memory::PageKind;
 use crate::model::{LayerData, Model};
 use crate::record::Work;
 use anyhow::Result;
-use ck_fused::{Context, DecodeLayer, Runner, Scratch, Strategy};
+use ck_fused::{DecodeContext, DecodeLayer, Runner, Scratch, Strategy};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, RopeTable};
 use ck_threadpool::ThreadPool;
@@ -143,7 +143,7 @@ impl<E: CacheElement> Contender for Ours<'_, E> {
         let index = copy % caches.len();
         let cache = &mut caches[index];
         let stored = cache.len();
-        let context = Context { rope: Some(rope), cache, scratch: &mut self.scratch };
+        let context = DecodeContext { rope: Some(rope), cache, scratch: &mut self.scratch };
         layer
             .decode(&self.runner, context, self.hidden, Some(self.hidden), &mut self.output)
             .expect("a valid call");
@@ -170,7 +170,7 @@ pub fn expected<E: CacheElement>(data: &LayerData, stored: &Stored) -> Result<Ex
     let rope = data.model.rope(stored.positions + 1)?;
     let mut scratch = Scratch::new(shape, stored.positions + 1)?;
     let mut answer = vec![0.0; shape.embed_dim()];
-    let context = Context { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
+    let context = DecodeContext { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
     data.layer(&data.bytes)?.decode(
         &Runner::serial(Isa::Scalar),
         context,

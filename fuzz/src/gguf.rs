@@ -1,6 +1,6 @@
 //! Bytes as a GGUF file: whatever they are, parsing and reading layers gives values or errors.
 
-use ck_fused::{Context, Runner, Scratch};
+use ck_fused::{DecodeContext, Runner, Scratch};
 use ck_gguf::{AttentionLayer, GgufFile};
 use ck_isa::Isa;
 use ck_ops::{KvCache, RopeTable};
@@ -42,7 +42,7 @@ fn decode(layer: &AttentionLayer<'_>) {
     let mut scratch = Scratch::new(shape, 1).unwrap();
     let input: Vec<f32> = (0..shape.embed_dim()).map(|i| i as f32 - 3.5).collect();
     let mut output = vec![0.0; shape.embed_dim()];
-    let context = Context { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
+    let context = DecodeContext { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
     let runner = Runner::serial(Isa::detect());
     match layer.decode(&runner, context, &input, None, &mut output) {
         Ok(()) => {

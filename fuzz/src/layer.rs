@@ -3,7 +3,8 @@
 use crate::bits;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use ck_fused::{
-    Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch, Strategy,
+    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
+    Strategy,
 };
 use ck_isa::Isa;
 use ck_ops::{
@@ -269,7 +270,7 @@ fn compare<E: CacheElement>(
         let decode = |layer: &DecodeLayer<'_>, runner: &Runner<'_>, memory: &mut Memory<E>| {
             let Memory { cache, scratch } = memory;
             let mut out = vec![7.0; layer.shape().embed_dim()];
-            let context = Context { rope, cache, scratch };
+            let context = DecodeContext { rope, cache, scratch };
             (layer.decode(runner, context, &hidden, residual, &mut out), out)
         };
         let (expected, a) = decode(layer, &Runner::serial(Isa::Scalar), &mut serial);

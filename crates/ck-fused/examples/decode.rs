@@ -3,8 +3,8 @@
 //!     cargo run --release -p ck-fused --example decode
 
 use ck_fused::{
-    Context, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
-    Strategy,
+    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner,
+    Scratch, Strategy,
 };
 use ck_isa::Isa;
 use ck_ops::{KvCache, RopeConfig, RopeTable};
@@ -71,7 +71,7 @@ fn decode(layer: &DecodeLayer<'_>, runner: &Runner<'_>) -> Result<Vec<f32>, Laye
         for (i, x) in hidden.iter_mut().enumerate() {
             *x = (token as f32 + 0.1 * i as f32).sin();
         }
-        let context = Context { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
+        let context = DecodeContext { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
         layer.decode_in_place(runner, context, &mut hidden)?;
     }
     Ok(hidden)

@@ -4,7 +4,7 @@
 /// Weights are borrowed for as long as the layer is used.
 ///
 /// ```
-/// # use ck_fused::{Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
+/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
 /// # use ck_ops::KvCache;
 /// # use ck_quant::{Format, Isa, Matrix};
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
@@ -15,13 +15,13 @@
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
 /// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
-/// let context = Context { rope: None, cache: &mut cache, scratch: &mut scratch };
+/// let context = DecodeContext { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// layer.decode_in_place(&Runner::serial(Isa::Scalar), context, &mut [1.0; 32]).unwrap();
 /// bytes[0] = 7;
 /// ```
 ///
 /// ```compile_fail,E0502
-/// # use ck_fused::{Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
+/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
 /// # use ck_ops::KvCache;
 /// # use ck_quant::{Format, Isa, Matrix};
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
@@ -32,7 +32,7 @@
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
 /// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
-/// let context = Context { rope: None, cache: &mut cache, scratch: &mut scratch };
+/// let context = DecodeContext { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// bytes[0] = 7;
 /// layer.decode_in_place(&Runner::serial(Isa::Scalar), context, &mut [1.0; 32]).unwrap();
 /// ```
@@ -41,25 +41,25 @@ struct ChangesWeightsThatAreInUse;
 /// A cache and a scratch serve one call at a time.
 ///
 /// ```
-/// # use ck_fused::{Context, LayerShape, Scratch};
+/// # use ck_fused::{DecodeContext, LayerShape, Scratch};
 /// # use ck_ops::KvCache;
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
 /// # let mut cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), 4).unwrap();
 /// # let mut other = KvCache::<f32>::with_capacity(shape.cache().unwrap(), 4).unwrap();
 /// # let (mut a, mut b) = (Scratch::new(shape, 4).unwrap(), Scratch::new(shape, 4).unwrap());
-/// let one = Context { rope: None, cache: &mut cache, scratch: &mut a };
-/// let two = Context { rope: None, cache: &mut other, scratch: &mut b };
+/// let one = DecodeContext { rope: None, cache: &mut cache, scratch: &mut a };
+/// let two = DecodeContext { rope: None, cache: &mut other, scratch: &mut b };
 /// drop((one, two));
 /// ```
 ///
 /// ```compile_fail,E0499
-/// # use ck_fused::{Context, LayerShape, Scratch};
+/// # use ck_fused::{DecodeContext, LayerShape, Scratch};
 /// # use ck_ops::KvCache;
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
 /// # let mut cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), 4).unwrap();
 /// # let (mut a, mut b) = (Scratch::new(shape, 4).unwrap(), Scratch::new(shape, 4).unwrap());
-/// let one = Context { rope: None, cache: &mut cache, scratch: &mut a };
-/// let two = Context { rope: None, cache: &mut cache, scratch: &mut b };
+/// let one = DecodeContext { rope: None, cache: &mut cache, scratch: &mut a };
+/// let two = DecodeContext { rope: None, cache: &mut cache, scratch: &mut b };
 /// drop((one, two));
 /// ```
 struct SharesACache;

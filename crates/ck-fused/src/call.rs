@@ -5,7 +5,7 @@ use ck_ops::{CacheElement, KvCache, RopeTable};
 
 /// A layer's cache, and what its calls share with other layers.
 #[derive(Debug)]
-pub struct Context<'c, E: CacheElement> {
+pub struct DecodeContext<'c, E: CacheElement> {
     /// The angles of the positions; none for a model that does not rotate.
     pub rope: Option<&'c RopeTable>,
     /// The layer's own cache.
@@ -14,7 +14,7 @@ pub struct Context<'c, E: CacheElement> {
     pub scratch: &'c mut Scratch<E>,
 }
 
-impl<E: CacheElement> Context<'_, E> {
+impl<E: CacheElement> DecodeContext<'_, E> {
     /// Checks that every part fits the layer and that there is room for one more position.
     pub(crate) fn check(
         &self,

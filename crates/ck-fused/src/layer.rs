@@ -1,6 +1,6 @@
 //! One attention block, and the call that decodes a token through it.
 
-use crate::call::Context;
+use crate::call::DecodeContext;
 use crate::error::check_vector;
 use crate::{LayerError, LayerShape, LayerWeights, Norm, Runner, strategy};
 use ck_ops::{Attention, CacheElement};
@@ -87,7 +87,7 @@ impl<'a> DecodeLayer<'a> {
     pub fn decode<E: CacheElement>(
         &self,
         runner: &Runner<'_>,
-        context: Context<'_, E>,
+        context: DecodeContext<'_, E>,
         input: &[f32],
         residual: Option<&[f32]>,
         output: &mut [f32],
@@ -108,7 +108,7 @@ impl<'a> DecodeLayer<'a> {
     pub fn decode_in_place<E: CacheElement>(
         &self,
         runner: &Runner<'_>,
-        context: Context<'_, E>,
+        context: DecodeContext<'_, E>,
         hidden: &mut [f32],
     ) -> Result<(), LayerError> {
         let result = self.run(runner, context, hidden, Some(hidden))?;
@@ -120,7 +120,7 @@ impl<'a> DecodeLayer<'a> {
     fn run<'c, E: CacheElement>(
         &self,
         runner: &Runner<'_>,
-        context: Context<'c, E>,
+        context: DecodeContext<'c, E>,
         input: &[f32],
         residual: Option<&[f32]>,
     ) -> Result<&'c [f32], LayerError> {
@@ -129,7 +129,7 @@ impl<'a> DecodeLayer<'a> {
         if let Some(residual) = residual {
             check_vector("residual", residual, self.shape.embed_dim())?;
         }
-        let Context { rope, cache, scratch } = context;
+        let DecodeContext { rope, cache, scratch } = context;
         let step = runner.step(self, rope, cache);
         strategy::run(runner, step, scratch, input, residual)?;
         cache.append(&scratch.members[0].new)?;

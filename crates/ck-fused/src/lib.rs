@@ -20,7 +20,7 @@ mod strategy;
 mod units;
 mod weights;
 
-pub use call::Context;
+pub use call::DecodeContext;
 pub use error::LayerError;
 pub use layer::DecodeLayer;
 pub use runner::{Observer, Phase, Runner};

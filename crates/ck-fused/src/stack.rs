@@ -1,6 +1,6 @@
 //! A stack of layers in one dispatch: the hidden state goes from block to block with barriers only.
 
-use crate::call::Context;
+use crate::call::DecodeContext;
 use crate::error::check_vector;
 use crate::scratch::{PANEL_ROWS, Scratch, collect_exact, zeros};
 use crate::strategy::{Ends, Source, block};
@@ -129,7 +129,7 @@ fn check<E: CacheElement>(
         });
     }
     for (layer, cache) in layers.iter().zip(caches) {
-        Context { rope, cache, scratch: &mut scratch.scratch }.check(layer, runner)?;
+        DecodeContext { rope, cache, scratch: &mut scratch.scratch }.check(layer, runner)?;
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! A decode call allocates nothing, whether it succeeds or fails.
 
-use ck_fused::{Context, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
+use ck_fused::{
+    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
+};
 use ck_ops::{CHUNK, CacheElement, KvCache, Q8_0, RopeConfig, RopeTable};
 use ck_quant::{Format, Isa, Matrix};
 use ck_testing::alloc::{Allocated, CountingAllocator};
@@ -57,8 +59,11 @@ fn good_calls<E: CacheElement>() {
             let mut output = vec![0.0; EMBED];
             for token in 0..tokens {
                 let ((), used) = ALLOCATOR.on_this_thread(|| {
-                    let context =
-                        Context { rope: Some(&rope), cache: &mut cache, scratch: &mut scratch };
+                    let context = DecodeContext {
+                        rope: Some(&rope),
+                        cache: &mut cache,
+                        scratch: &mut scratch,
+                    };
                     if token % 2 == 0 {
                         let residual = (token % 4 == 0).then_some(&hidden[..]);
                         layer.decode(&runner, context, &hidden, residual, &mut output)
@@ -89,8 +94,11 @@ fn failing_calls_allocate_nothing() {
             let (rope, mut cache, mut scratch) = memory::<f32>(layer, 1);
             let mut refused = |hidden: &mut [f32], rope: &RopeTable, what: &str| {
                 let (result, used) = ALLOCATOR.on_this_thread(|| {
-                    let context =
-                        Context { rope: Some(rope), cache: &mut cache, scratch: &mut scratch };
+                    let context = DecodeContext {
+                        rope: Some(rope),
+                        cache: &mut cache,
+                        scratch: &mut scratch,
+                    };
                     layer.decode_in_place(&runner, context, hidden)
                 });
                 assert_eq!(result.is_ok(), what == "nothing", "{what}: {result:?}");

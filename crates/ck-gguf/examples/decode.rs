@@ -2,7 +2,7 @@
 //! `cargo run --release -p ck-gguf --example decode -- [FILE [LAYER]]`. Without a file it takes the recorded
 //! layers of the repository, whose hidden states are recorded too.
 
-use ck_fused::{Context, Runner, Scratch};
+use ck_fused::{DecodeContext, Runner, Scratch};
 use ck_gguf::{AttentionLayer, GgufFile};
 use ck_ops::{KvCache, RopeTable, rms_norm};
 use ck_quant::Isa;
@@ -50,7 +50,8 @@ fn decode(path: &Path, number: Option<usize>) -> Result<(), Box<dyn Error>> {
     let mut update = vec![0.0; shape.embed_dim()];
     let mut hidden = Vec::new();
     for input in inputs {
-        let context = Context { rope: Some(&table), cache: &mut cache, scratch: &mut scratch };
+        let context =
+            DecodeContext { rope: Some(&table), cache: &mut cache, scratch: &mut scratch };
         block.decode(&runner, context, &input, None, &mut update)?;
         if let Some(norm) = post_norm {
             rms_norm(isa, &update.clone(), &norm.gamma, norm.eps, &mut update)?;

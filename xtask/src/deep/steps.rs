@@ -71,7 +71,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "packages",
-        about: "every published crate builds from its package alone",
+        about: "every package of the workspace builds from itself alone",
         run: |_| users::packages(),
     },
     Step {

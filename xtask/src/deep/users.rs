@@ -5,11 +5,9 @@ use super::tools::target_dir;
 use crate::cargo::{cargo, workspace_root};
 use anyhow::Result;
 
-/// Builds every published crate from what would be uploaded, and nothing else.
+/// Builds every package from what would be uploaded, and nothing else.
 pub(super) fn packages() -> Result<Outcome> {
-    let unpublished = ["ck-bench", "ck-testing", "xtask"];
     let mut command = cargo(&["package", "--workspace", "--allow-dirty", "--locked"]);
-    command.args(unpublished.into_iter().flat_map(|name| ["--exclude", name]));
     Outcome::of(command.env("CARGO_TARGET_DIR", target_dir("packages")))
 }
 

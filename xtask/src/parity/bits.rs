@@ -6,7 +6,7 @@ use super::case::{Case, Mode, Setup, Stage, Worst};
 use super::recording::Recording;
 use super::rounding::expected_outputs;
 use anyhow::Result;
-use ck_fused::{Context, DecodeLayer, Runner, Scratch, Strategy};
+use ck_fused::{DecodeContext, DecodeLayer, Runner, Scratch, Strategy};
 use ck_isa::Isa;
 use ck_ops::CacheElement;
 use ck_testing::compare::max_rel_err_of_output;
@@ -75,7 +75,7 @@ fn outputs<E: CacheElement>(
         let input = recording.input.row(token);
         let mut output = vec![f32::NAN; input.len()];
         let context =
-            Context { rope: Some(&recording.rope), cache: &mut cache, scratch: &mut scratch };
+            DecodeContext { rope: Some(&recording.rope), cache: &mut cache, scratch: &mut scratch };
         if let Err(error) = layer.decode(&runner, context, input, Some(input), &mut output) {
             // The row stays NaN, which no comparison lets pass.
             println!("  {} {}, token {token}: {error}", setup.strategy, setup.isa);

@@ -3,7 +3,7 @@
 use super::MOST_THREADS;
 use super::sample::{POSITIONS, Sample};
 use anyhow::{Result, bail, ensure};
-use ck_fused::{Context, DecodeLayer, LayerError, Runner, Scratch, Strategy};
+use ck_fused::{DecodeContext, DecodeLayer, LayerError, Runner, Scratch, Strategy};
 use ck_isa::Isa;
 use ck_ops::{CacheElement, KvCache, RopeTable};
 use ck_testing::generate::{Rng, Values};
@@ -137,7 +137,7 @@ impl<E: CacheElement> Pair<'_, E> {
         let residual = (rng.below(4) > 0).then_some(input);
         let decode = |layer: &DecodeLayer<'_>, runner: &Runner<'_>, memory: &mut Memory<E>| {
             let Memory { cache, scratch } = memory;
-            let context = Context { rope: self.rope, cache, scratch };
+            let context = DecodeContext { rope: self.rope, cache, scratch };
             let mut output = vec![7.0; layer.shape().embed_dim()];
             (layer.decode(runner, context, input, residual, &mut output), output)
         };

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod inventory;
+mod locks;
 mod silence;
 
 use anyhow::{Context, Result};
@@ -61,6 +62,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     faults.extend(inventory::faults(&texts));
     faults.extend(evidence::faults(&texts));
     faults.extend(silence::faults(&texts));
+    faults.extend(locks::faults(&texts));
     for fault in &faults {
         println!("{fault}");
     }

@@ -2,7 +2,7 @@
 //! and again.
 
 use crate::sample::{Memory, NO_ROPE, ROPE, SHAPE, Sample, YARN, bits, runners, scalar};
-use ck_fused::{Context, DecodeLayer, Projection, Qkv, Stages};
+use ck_fused::{DecodeContext, DecodeLayer, Projection, Qkv, Stages};
 use ck_ops::{
     AttendScratch, CHUNK, CacheElement, KvCache, NewPosition, Q8_0, RopeTable, flash_decode,
     rms_norm,
@@ -239,7 +239,7 @@ fn a_scratch_is_shared_by_layers_of_one_shape() {
         for (i, layer) in layers.iter().enumerate() {
             let input = samples[i].input(token);
             let expected = alone[i].decode(layer, &scalar(), &input).expect("finite");
-            let context = Context { scratch: &mut shared, ..together[i].context() };
+            let context = DecodeContext { scratch: &mut shared, ..together[i].context() };
             let mut got = vec![f32::NAN; input.len()];
             layer.decode(&scalar(), context, &input, Some(&input), &mut got).expect("finite");
             assert_bits_eq(&format!("layer {i}, token {token}"), &got, &expected);

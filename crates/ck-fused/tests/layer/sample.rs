@@ -1,7 +1,8 @@
 //! Random layers, the memory that they decode in, and calls.
 
 use ck_fused::{
-    Context, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
+    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner,
+    Scratch,
 };
 use ck_ops::{
     CacheElement, KvCache, NewPosition, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn,
@@ -154,8 +155,12 @@ impl<E: CacheElement> Memory<E> {
         }
     }
 
-    pub(crate) fn context(&mut self) -> Context<'_, E> {
-        Context { rope: self.rope.as_ref(), cache: &mut self.cache, scratch: &mut self.scratch }
+    pub(crate) fn context(&mut self) -> DecodeContext<'_, E> {
+        DecodeContext {
+            rope: self.rope.as_ref(),
+            cache: &mut self.cache,
+            scratch: &mut self.scratch,
+        }
     }
 
     /// Stores a row of keys and a row of values.

@@ -2,7 +2,7 @@
 
 use super::team::{LARGEST, Run, name, runners, stored};
 use crate::sample::Sample;
-use ck_fused::{Context, LayerError, Runner, Scratch, Strategy};
+use ck_fused::{DecodeContext, LayerError, Runner, Scratch, Strategy};
 use ck_ops::KvCache;
 use ck_quant::Isa;
 use ck_testing::compare::{Failures, check_bits};
@@ -18,7 +18,8 @@ fn a_scratch_for_a_smaller_team_is_refused() {
     let mut hidden = sample.input(0);
     for &strategy in super::team::PARALLEL {
         let mut scratch = Scratch::for_team(sample.shape(), 4, 2).unwrap();
-        let context = Context { rope: rope.as_ref(), cache: &mut cache, scratch: &mut scratch };
+        let context =
+            DecodeContext { rope: rope.as_ref(), cache: &mut cache, scratch: &mut scratch };
         let runner = Runner::new(Isa::detect(), &pool).with_strategy(strategy);
         let error = layer.decode_in_place(&runner, context, &mut hidden).unwrap_err();
         assert_eq!(error, LayerError::Team { expected: 3, found: 2 }, "{strategy}");

@@ -3,7 +3,7 @@
 use super::team::{LARGEST, stored};
 use crate::sample::Sample;
 use ck_fused::{
-    Context, DecodeLayer, LayerError, Runner, Scratch, StackContext, StackScratch, Strategy,
+    DecodeContext, DecodeLayer, LayerError, Runner, Scratch, StackContext, StackScratch, Strategy,
     decode_stack,
 };
 use ck_ops::{KvCache, RopeTable};
@@ -76,7 +76,7 @@ fn one_by_one(samples: &[Sample], tokens: usize) -> (Vec<Vec<f32>>, Vec<u32>) {
     for token in 0..tokens {
         let mut hidden = samples[0].input(token);
         for (number, (layer, cache)) in model.layers.iter().zip(&mut model.caches).enumerate() {
-            let context = Context { rope: model.rope.as_ref(), cache, scratch: &mut scratch };
+            let context = DecodeContext { rope: model.rope.as_ref(), cache, scratch: &mut scratch };
             layer.decode_in_place(&Runner::serial(Isa::Scalar), context, &mut hidden).unwrap();
             let before = hidden.clone();
             for (i, x) in hidden.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! A layer and a team of any size to run it.
 
 use crate::sample::Sample;
-use ck_fused::{Context, DecodeLayer, LayerError, Runner, Scratch, Strategy};
+use ck_fused::{DecodeContext, DecodeLayer, LayerError, Runner, Scratch, Strategy};
 use ck_ops::{CacheElement, KvCache, NewPosition, RopeTable};
 use ck_quant::Isa;
 use ck_testing::generate::{Rng, Values};
@@ -52,7 +52,7 @@ impl<E: CacheElement> Run<E> {
         runner: &Runner<'_>,
         input: &[f32],
     ) -> Result<Vec<f32>, LayerError> {
-        let context = Context {
+        let context = DecodeContext {
             rope: self.rope.as_ref(),
             cache: &mut self.cache,
             scratch: &mut self.scratch,
