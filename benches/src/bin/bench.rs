@@ -40,7 +40,7 @@ struct Args {
     /// where one thread works on hot weights.
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     isa: Vec<Level>,
-    /// Types of caches, as a comma list. Default: f32; with --full all.
+    /// Types of caches, as a comma list, the one that is stood for first. Default: f32; with --full f16 and f32.
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     kv: Vec<Kv>,
     /// Strategies, as a comma list, the one that is stood for first. Default: all.
@@ -52,7 +52,7 @@ struct Args {
     /// A look, in less than a minute: one context, hot.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Everything: all contexts, f16 caches, both kinds of pages.
+    /// Everything: all contexts, f16 and f32 caches, both kinds of pages.
     #[arg(long)]
     full: bool,
     /// Samples of each contender, at least 9.

@@ -92,18 +92,21 @@ fn run_one(
     let q8_0_caches = q8_0_caches.transpose()?;
     let right = Rc::new(expected::<f32>(&sets.data, &stored)?);
     let read = session.to_read(heat, case.work.bytes as usize);
-    let mut entries = Vec::new();
+    let mut ours_by_kind = Vec::new();
     if let Some(caches) = &f32_caches {
-        entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
+        ours_by_kind.push((Kv::F32, ours(options, sets, caches, &right, (heat, pool))?));
     }
     if let Some(caches) = &f16_caches {
         let right = Rc::new(expected::<f16>(&sets.data, &stored)?);
-        entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
+        ours_by_kind.push((Kv::F16, ours(options, sets, caches, &right, (heat, pool))?));
     }
     if let Some(caches) = &q8_0_caches {
         let right = Rc::new(expected::<Q8_0>(&sets.data, &stored)?);
-        entries.extend(ours(options, sets, caches, &right, (heat, pool))?);
+        ours_by_kind.push((Kv::Q8_0, ours(options, sets, caches, &right, (heat, pool))?));
     }
+    ours_by_kind.sort_by_key(|(kv, _)| kinds.iter().position(|kind| kind == kv));
+    let mut entries: Vec<Entry<'_>> =
+        ours_by_kind.into_iter().flat_map(|(_, entries)| entries).collect();
     let loops = read.iter().map(|copies| ReadLoop::new(copies, options.level()).on(pool));
     entries.extend(loops.map(|read| Entry::new(read, &right)));
     #[cfg(feature = "peer-ggml")]

@@ -41,7 +41,7 @@ pub struct Options {
     pub threads: Vec<usize>,
     /// The levels, the one that is stood for first.
     pub levels: Vec<Isa>,
-    /// The types of caches.
+    /// The types of caches, the one that is stood for first.
     pub kv: Vec<Kv>,
     /// The strategies of teams.
     pub strategies: Vec<Strategy>,
@@ -61,7 +61,7 @@ impl Options {
     fn kv_or_default(&self) -> Vec<Kv> {
         match (self.kv.is_empty(), self.extent) {
             (false, _) => self.kv.clone(),
-            (true, Extent::Full) => vec![Kv::F32, Kv::F16],
+            (true, Extent::Full) => vec![Kv::F16, Kv::F32],
             (true, _) => vec![Kv::F32],
         }
     }
