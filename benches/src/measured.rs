@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::contender::Side;
+use crate::context::Kv;
 use crate::peaks::Peaks;
 use crate::record::{Outcome, Ratio, Record};
 use crate::stats::{Summary, median};
@@ -48,6 +49,13 @@ impl Measured {
     #[must_use]
     pub fn primary(&self) -> &Sampled {
         &self.contenders[0]
+    }
+
+    /// Lets this project stand for its contenders with this type of cache, if it has any.
+    pub fn stand_for(&mut self, kv: Kv) {
+        let word = format!(", {kv},", kv = kv.name());
+        let with = |c: &Sampled| c.side == Side::Ours && c.name.contains(&word);
+        self.contenders.sort_by_key(|contender| !with(contender));
     }
 
     /// The contender with the least median among those of `side` whose name contains every one of `words`.
@@ -106,5 +114,49 @@ impl Measured {
                 record.ratios.extend(Ratio::new(&name, a, b));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Heat, Kind};
+    use crate::record::Work;
+
+    fn measured(names: &[(&str, Side)]) -> Measured {
+        let sampled =
+            |&(name, side): &(&str, Side)| Sampled { name: name.to_owned(), side, ns: vec![1.0] };
+        let case = Case {
+            kind: Kind::Layer,
+            subject: "a".to_owned(),
+            context: None,
+            heat: Heat::Hot,
+            threads: 1,
+            work: Work::default(),
+        };
+        Measured { case, contenders: names.iter().map(sampled).collect(), moved: Vec::new() }
+    }
+
+    #[test]
+    fn it_stands_for_the_cache_that_is_asked_for() {
+        let mut case = measured(&[
+            ("ck serial, f32, avx2", Side::Ours),
+            ("ck serial, f16, avx2", Side::Ours),
+            ("ck unfused, f16, avx2", Side::Ours),
+            ("ggml flash, f16, avx2", Side::Peer),
+        ]);
+        case.stand_for(Kv::F16);
+        let names: Vec<_> = case.contenders.iter().map(|contender| &contender.name[..]).collect();
+        assert_eq!(
+            names,
+            [
+                "ck serial, f16, avx2",
+                "ck unfused, f16, avx2",
+                "ck serial, f32, avx2",
+                "ggml flash, f16, avx2"
+            ]
+        );
+        case.stand_for(Kv::Q8_0);
+        assert_eq!(case.primary().name, "ck serial, f16, avx2");
     }
 }

@@ -67,7 +67,7 @@ struct Args {
     /// Keep what was measured as `benches/records/<machine>/<date>.json`.
     #[arg(long)]
     record: bool,
-    /// Report and draw a kept record instead of measuring.
+    /// Report and draw a kept record instead of measuring; --kv names the cache that is stood for.
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["record", "json", "compare"])]
     from: Option<PathBuf>,
     /// Draw the charts into this folder too.
@@ -115,7 +115,10 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.from {
-        let record = Record::load(file)?;
+        let mut record = Record::load(file)?;
+        if let Some(kv) = args.kv.first() {
+            record.cases.iter_mut().for_each(|case| case.stand_for(*kv));
+        }
         ensure!(!record.cases.is_empty(), "{} holds no samples of cases", file.display());
         publish(args, &record)?;
         return Ok(ExitCode::SUCCESS);
