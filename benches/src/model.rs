@@ -1,7 +1,7 @@
 //! The models whose layers are measured, with weights that are made up but of the right shapes and sizes.
 
 use anyhow::Result;
-use ck_fused::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection};
+use ck_fused::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections};
 use ck_ops::{Pairing, RopeConfig, RopeTable};
 use ck_quant::{Format, Matrix};
 use ck_testing::generate::Rng;
@@ -162,10 +162,12 @@ impl LayerData {
         };
         let weights = LayerWeights::new(
             Norm::new(&self.gamma[..], EPS),
-            projection(0)?,
-            projection(1)?,
-            projection(2)?,
-            projection(3)?,
+            Projections {
+                q: projection(0)?,
+                k: projection(1)?,
+                v: projection(2)?,
+                o: projection(3)?,
+            },
         );
         Ok(DecodeLayer::new(self.model.shape(), weights)?)
     }

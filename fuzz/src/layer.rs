@@ -3,8 +3,8 @@
 use crate::bits;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use ck_fused::{
-    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
-    Strategy,
+    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections, Runner,
+    Scratch, Strategy,
 };
 use ck_isa::Isa;
 use ck_ops::{
@@ -140,7 +140,7 @@ fn build(weights: &oracle::LayerWeights, shape: LayerShape) -> Option<DecodeLaye
     assert_eq!(projections.iter().all(Option::is_some), scales);
     let [Some(q), Some(k), Some(v), Some(o)] = projections else { return None };
     let norm = Norm::new(&weights.gamma[..], weights.eps);
-    let mut layer_weights = LayerWeights::new(norm, q, k, v, o);
+    let mut layer_weights = LayerWeights::new(norm, Projections { q, k, v, o });
     layer_weights.q_norm = weights.q_norm.as_ref().map(head_norm);
     layer_weights.k_norm = weights.k_norm.as_ref().map(head_norm);
     let layer = DecodeLayer::new(shape, layer_weights);

@@ -3,8 +3,8 @@
 //!     cargo run --release -p ck-fused --example decode
 
 use ck_fused::{
-    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner,
-    Scratch, Strategy,
+    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection,
+    Projections, Runner, Scratch, Strategy,
 };
 use ck_isa::Isa;
 use ck_ops::{KvCache, RopeConfig, RopeTable};
@@ -28,11 +28,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let o = bytes(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &mut random)?;
     let weights = LayerWeights::new(
         Norm::new(vec![1.0; shape.embed_dim()], 1e-6),
-        Projection::new(Matrix::new(Format::Q5_0, shape.q_dim(), shape.embed_dim(), &q)?)
-            .with_bias(random.numbers(shape.q_dim())),
-        Projection::new(Matrix::new(Format::Q5_0, shape.kv_dim(), shape.embed_dim(), &k)?),
-        Projection::new(Matrix::new(Format::Q8_0, shape.kv_dim(), shape.embed_dim(), &v)?),
-        Projection::new(Matrix::new(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &o)?),
+        Projections {
+            q: Projection::new(Matrix::new(Format::Q5_0, shape.q_dim(), shape.embed_dim(), &q)?)
+                .with_bias(random.numbers(shape.q_dim())),
+            k: Projection::new(Matrix::new(Format::Q5_0, shape.kv_dim(), shape.embed_dim(), &k)?),
+            v: Projection::new(Matrix::new(Format::Q8_0, shape.kv_dim(), shape.embed_dim(), &v)?),
+            o: Projection::new(Matrix::new(Format::Q5_0, shape.embed_dim(), shape.q_dim(), &o)?),
+        },
     );
     // Packed once at load time; the bytes above are not needed any more.
     let layer = DecodeLayer::new(shape, weights)?.pack()?;

@@ -4,7 +4,7 @@
 /// Weights are borrowed for as long as the layer is used.
 ///
 /// ```
-/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
+/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections, Runner, Scratch};
 /// # use ck_ops::KvCache;
 /// # use ck_quant::{Format, Isa, Matrix};
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
@@ -13,7 +13,8 @@
 /// let mut bytes = Format::Q5_0.quantize(&[0.5; 32 * 32]).unwrap();
 /// let weights = || Projection::new(Matrix::new(Format::Q5_0, 32, 32, &bytes).unwrap());
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
-/// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
+/// let (q, k, v, o) = (weights(), weights(), weights(), weights());
+/// let weights = LayerWeights::new(norm, Projections { q, k, v, o });
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
 /// let context = DecodeContext { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// layer.decode_in_place(&Runner::serial(Isa::Scalar), context, &mut [1.0; 32]).unwrap();
@@ -21,7 +22,7 @@
 /// ```
 ///
 /// ```compile_fail,E0502
-/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch};
+/// # use ck_fused::{DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections, Runner, Scratch};
 /// # use ck_ops::KvCache;
 /// # use ck_quant::{Format, Isa, Matrix};
 /// # let shape = LayerShape::new(32, 1, 1, 32).unwrap();
@@ -30,7 +31,8 @@
 /// let mut bytes = Format::Q5_0.quantize(&[0.5; 32 * 32]).unwrap();
 /// let weights = || Projection::new(Matrix::new(Format::Q5_0, 32, 32, &bytes).unwrap());
 /// let norm = Norm::new(vec![1.0; 32], 1e-6);
-/// let weights = LayerWeights::new(norm, weights(), weights(), weights(), weights());
+/// let (q, k, v, o) = (weights(), weights(), weights(), weights());
+/// let weights = LayerWeights::new(norm, Projections { q, k, v, o });
 /// let layer = DecodeLayer::new(shape, weights).unwrap();
 /// let context = DecodeContext { rope: None, cache: &mut cache, scratch: &mut scratch };
 /// bytes[0] = 7;

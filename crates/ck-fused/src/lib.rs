@@ -29,7 +29,7 @@ pub use shape::LayerShape;
 pub use stack::{StackContext, StackScratch, decode_stack};
 pub use stages::{Qkv, Stages};
 pub use strategy::{Strategy, UnknownStrategy};
-pub use weights::{LayerWeights, Norm, Projection, ProjectionMatrix};
+pub use weights::{LayerWeights, Norm, Projection, ProjectionMatrix, Projections};
 
 // What users keep, and hand to other threads.
 const _: () = {

@@ -121,6 +121,19 @@ impl<'a> Norm<'a> {
     }
 }
 
+/// The four projections of an attention block, by their names: K and V have the same shape.
+#[derive(Clone, Debug)]
+pub struct Projections<'a> {
+    /// Q: `n_heads * head_dim` rows of `embed_dim` columns.
+    pub q: Projection<'a>,
+    /// K: `n_kv_heads * head_dim` rows of `embed_dim` columns.
+    pub k: Projection<'a>,
+    /// V: `n_kv_heads * head_dim` rows of `embed_dim` columns.
+    pub v: Projection<'a>,
+    /// O: `embed_dim` rows of `n_heads * head_dim` columns.
+    pub o: Projection<'a>,
+}
+
 /// The weights of one attention block. Each projection may be of either format.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -144,13 +157,8 @@ pub struct LayerWeights<'a> {
 impl<'a> LayerWeights<'a> {
     /// A norm and the four projections, without norms of heads.
     #[must_use]
-    pub const fn new(
-        norm: Norm<'a>,
-        q: Projection<'a>,
-        k: Projection<'a>,
-        v: Projection<'a>,
-        o: Projection<'a>,
-    ) -> Self {
+    pub fn new(norm: Norm<'a>, projections: Projections<'a>) -> Self {
+        let Projections { q, k, v, o } = projections;
         Self { norm, q, k, v, o, q_norm: None, k_norm: None }
     }
 

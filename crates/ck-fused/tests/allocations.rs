@@ -1,7 +1,8 @@
 //! A decode call allocates nothing, whether it succeeds or fails.
 
 use ck_fused::{
-    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Runner, Scratch,
+    DecodeContext, DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections, Runner,
+    Scratch,
 };
 use ck_ops::{CHUNK, CacheElement, KvCache, Q8_0, RopeConfig, RopeTable};
 use ck_quant::{Format, Isa, Matrix};
@@ -25,10 +26,12 @@ fn with_layers(run: impl Fn(&DecodeLayer<'_>)) {
     };
     let weights = LayerWeights::new(
         Norm::new(vec![1.0; EMBED], 1e-6),
-        Projection::new(matrix(192, EMBED)).with_bias(vec![0.5; 192]),
-        Projection::new(matrix(64, EMBED)).with_bias(vec![0.5; 64]),
-        Projection::new(matrix(64, EMBED)),
-        Projection::new(matrix(EMBED, 192)),
+        Projections {
+            q: Projection::new(matrix(192, EMBED)).with_bias(vec![0.5; 192]),
+            k: Projection::new(matrix(64, EMBED)).with_bias(vec![0.5; 64]),
+            v: Projection::new(matrix(64, EMBED)),
+            o: Projection::new(matrix(EMBED, 192)),
+        },
     );
     let norm = || Norm::new(vec![1.0; 32], 1e-6);
     let with_norms = weights.clone().with_qk_norm(norm(), norm());

@@ -5,7 +5,7 @@ use crate::file::GgufFile;
 use crate::settings::Architecture;
 use crate::tensor::Tensor;
 use crate::tensor_type::TensorType;
-use ck_fused::{LayerShape, LayerWeights, Norm, Projection};
+use ck_fused::{LayerShape, LayerWeights, Norm, Projection, Projections};
 use ck_quant::{Format, Matrix, QuantError};
 
 /// What stands in the names of the norms of query heads and of key heads.
@@ -33,10 +33,12 @@ pub(crate) fn read<'a>(
     let outward = "heads times head dimension by the embedding length";
     let weights = LayerWeights::new(
         Norm::new(gamma, norm_eps),
-        projection(file, layer, "q", ([embed_dim, q_dim], inward))?,
-        projection(file, layer, "k", ([embed_dim, kv_dim], inward))?,
-        projection(file, layer, "v", ([embed_dim, kv_dim], inward))?,
-        projection(file, layer, "output", ([q_dim, embed_dim], outward))?,
+        Projections {
+            q: projection(file, layer, "q", ([embed_dim, q_dim], inward))?,
+            k: projection(file, layer, "k", ([embed_dim, kv_dim], inward))?,
+            v: projection(file, layer, "v", ([embed_dim, kv_dim], inward))?,
+            o: projection(file, layer, "output", ([q_dim, embed_dim], outward))?,
+        },
     );
     if !architecture.has_head_norms() {
         return Ok(weights);

@@ -1,7 +1,7 @@
 //! Layers of random weights.
 
 use anyhow::Result;
-use ck_fused::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection};
+use ck_fused::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections};
 use ck_ops::{Pairing, RopeConfig, RopeTable};
 use ck_quant::{Format, Matrix};
 use ck_testing::generate::{Biases, Formats, random_layer};
@@ -58,10 +58,12 @@ impl Sample {
         let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim)?;
         let weights = LayerWeights::new(
             Norm::new(&self.weights.gamma[..], self.weights.eps),
-            projection(&self.weights.q)?,
-            projection(&self.weights.k)?,
-            projection(&self.weights.v)?,
-            projection(&self.weights.o)?,
+            Projections {
+                q: projection(&self.weights.q)?,
+                k: projection(&self.weights.k)?,
+                v: projection(&self.weights.v)?,
+                o: projection(&self.weights.o)?,
+            },
         );
         Ok(DecodeLayer::new(shape, weights)?)
     }

@@ -37,7 +37,7 @@ fn bytes_read<E: CacheElement>(step: Step<'_, E>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DecodeLayer, LayerShape, LayerWeights, Norm};
+    use crate::{DecodeLayer, LayerShape, LayerWeights, Norm, Projections};
     use ck_isa::Isa;
     use ck_ops::{KvCache, NewPosition};
     use ck_quant::{Format, Matrix};
@@ -53,10 +53,12 @@ mod tests {
         };
         let weights = LayerWeights::new(
             Norm::new(vec![1.0; embed_dim], 1e-6),
-            projection(embed_dim),
-            projection(32),
-            projection(32),
-            projection(embed_dim),
+            Projections {
+                q: projection(embed_dim),
+                k: projection(32),
+                v: projection(32),
+                o: projection(embed_dim),
+            },
         );
         let layer = DecodeLayer::new(shape, weights).unwrap();
         let mut cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), stored).unwrap();

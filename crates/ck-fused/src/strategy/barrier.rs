@@ -83,7 +83,7 @@ pub(crate) fn block<E: CacheElement>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection};
+    use crate::{DecodeLayer, LayerShape, LayerWeights, Norm, Projection, Projections};
     use ck_isa::Isa;
     use ck_ops::KvCache;
     use ck_quant::{Format, Matrix};
@@ -128,10 +128,12 @@ mod tests {
         };
         let weights = LayerWeights::new(
             Norm::new(vec![1.0; 64], 1e-6),
-            projection(64),
-            projection(32),
-            projection(32),
-            projection(64),
+            Projections {
+                q: projection(64),
+                k: projection(32),
+                v: projection(32),
+                o: projection(64),
+            },
         );
         let layer = DecodeLayer::new(shape, weights).unwrap();
         let cache = KvCache::<f32>::with_capacity(shape.cache().unwrap(), 1).unwrap();

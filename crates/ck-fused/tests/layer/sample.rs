@@ -1,8 +1,8 @@
 //! Random layers, the memory that they decode in, and calls.
 
 use ck_fused::{
-    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection, Runner,
-    Scratch,
+    DecodeContext, DecodeLayer, LayerError, LayerShape, LayerWeights, Norm, Projection,
+    Projections, Runner, Scratch,
 };
 use ck_ops::{
     CacheElement, KvCache, NewPosition, Pairing, RopeConfig, RopeScaling, RopeTable, Yarn,
@@ -63,10 +63,12 @@ impl Sample {
     pub(crate) fn layer_weights(&self) -> LayerWeights<'_> {
         let mut weights = LayerWeights::new(
             Norm::new(&self.weights.gamma[..], self.weights.eps),
-            projection(&self.weights.q),
-            projection(&self.weights.k),
-            projection(&self.weights.v),
-            projection(&self.weights.o),
+            Projections {
+                q: projection(&self.weights.q),
+                k: projection(&self.weights.k),
+                v: projection(&self.weights.v),
+                o: projection(&self.weights.o),
+            },
         );
         weights.q_norm = self.weights.q_norm.as_ref().map(head_norm);
         weights.k_norm = self.weights.k_norm.as_ref().map(head_norm);
