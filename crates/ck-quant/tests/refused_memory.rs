@@ -5,10 +5,14 @@
 #![cfg(target_os = "linux")]
 
 use ck_quant::{Format, Matrix, PackedMatrix, QuantError, QuantizedVector};
+use ck_testing::run::SLOW;
 use std::process::Command;
 
 /// Set in the child.
 const IN_CHILD: &str = "CK_REFUSE_MEMORY";
+
+/// What the child says first.
+const STARTED: &str = "the child runs";
 
 /// Address space that the child may use beyond what it has; less than the matrix takes.
 const MORE: u64 = 16 << 20;
@@ -28,6 +32,7 @@ fn limit_address_space() {
 
 /// What the child does.
 fn pack_in_little_memory() {
+    println!("{STARTED}");
     let (rows, columns) = SIZES;
     let bytes = vec![0; Format::Q5_0.matrix_bytes(rows, columns).unwrap()];
     let large = Matrix::new(Format::Q5_0, rows, columns, &bytes).unwrap();
@@ -59,6 +64,11 @@ fn memory_that_is_refused_is_an_error() {
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();
-    print!("{}", String::from_utf8_lossy(&child.stdout));
+    let said = String::from_utf8_lossy(&child.stdout);
+    print!("{said}");
+    if !said.contains(STARTED) && std::env::var_os(SLOW).is_some() {
+        println!("an emulator of another architecture does not start programs out of programs");
+        return;
+    }
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
 }
