@@ -29,7 +29,13 @@ mod linux {
         // SAFETY: the index is below CPU_SETSIZE, as checked above.
         unsafe { libc::CPU_CLR(cpu, &mut others) };
         // The system refuses an empty set, and moves the thread before it returns.
-        set(&others) && set(&allowed)
+        let moved = set(&others);
+        // Unless somebody else has set another one meanwhile.
+        // SAFETY: the function compares two sets that live.
+        if moved && get().is_some_and(|now| unsafe { libc::CPU_EQUAL(&now, &others) }) {
+            set(&allowed);
+        }
+        moved
     }
 
     /// Keeps the calling thread on one CPU. Failing to is not an error: it runs where it may.

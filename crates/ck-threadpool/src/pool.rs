@@ -99,7 +99,8 @@ impl ThreadPool {
     /// # Panics
     ///
     /// Resumes the panic of the lowest member that panicked, after all have left; the pool stays
-    /// usable. Panics if a member returned while others waited at a barrier.
+    /// usable. Panics if a member returned while others waited at a barrier, and in a child process that
+    /// member 0 forked inside of the dispatch.
     pub fn run<F>(&self, f: F)
     where
         F: Fn(&mut Team<'_>) + Sync,
@@ -135,7 +136,8 @@ impl ThreadPool {
     /// # Errors
     ///
     /// The error of the lowest member that returned one of its own accord. All members of a phase
-    /// finish the phase, so which error that is does not depend on their speed.
+    /// finish the phase, so which error that is does not depend on their speed; unless another one returned
+    /// without an error where others met at a barrier, which is a panic if it is found first.
     ///
     /// # Panics
     ///
@@ -240,6 +242,9 @@ impl ThreadPool {
             Outcome::MissedBarrier => {
                 panic!("a member returned from a dispatch while others waited at a barrier")
             }
+            Outcome::Forked => panic!(
+                "this process was forked inside of a dispatch: what the other members do happens in its parent"
+            ),
         }
     }
 }

@@ -10,6 +10,17 @@
 use crate::affinity;
 use crate::sync::{AtomicU32, Ordering, yield_now};
 
+/// What came of a yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Yielded {
+    /// The thread is where it was, or where the system put it.
+    Stayed,
+    /// It has moved away from a CPU that another member waits for.
+    Moved,
+    /// It is on a CPU that another member waits for, and may run on no other one.
+    Stuck,
+}
+
 /// The CPU of a member that polls for long.
 ///
 /// Relaxed everywhere: what is read decides only where threads run.
@@ -26,21 +37,23 @@ impl Seat {
         Self(AtomicU32::new(Self::NOT_SHOWN))
     }
 
-    /// Yields as member `index`, which has one of `seats`. Returns whether this thread was moved.
+    /// Yields as member `index`, which has one of `seats`.
     pub(crate) fn yield_cpu<'a>(
         index: usize,
         seats: impl Iterator<Item = &'a Self> + Clone,
-    ) -> bool {
+    ) -> Yielded {
         let (Some(own), Some(cpu)) = (seats.clone().nth(index), affinity::current()) else {
             yield_now();
-            return false;
+            return Yielded::Stayed;
         };
         own.0.store(cpu, Ordering::Relaxed);
-        if Self::must_leave(index, cpu, seats) && affinity::leave(cpu) {
-            return true;
+        if !Self::must_leave(index, cpu, seats) {
+            yield_now();
+            if own.0.load(Ordering::Relaxed) != Self::ASKED {
+                return Yielded::Stayed;
+            }
         }
-        yield_now();
-        own.0.load(Ordering::Relaxed) == Self::ASKED && affinity::leave(cpu)
+        if affinity::leave(cpu) { Yielded::Moved } else { Yielded::Stuck }
     }
 
     /// Whether a lower member waits for `cpu`, on which member `index` runs. Higher ones that do are
@@ -96,11 +109,23 @@ mod tests {
         assert_eq!(values(&seats), [2, 7, Seat::ASKED, Seat::NOT_SHOWN]);
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_member_that_may_run_nowhere_else_is_stuck() {
+        let stuck = std::thread::spawn(|| {
+            let cpu = *affinity::allowed().first().expect("a thread may run somewhere");
+            affinity::pin(cpu);
+            let cpu = u32::try_from(cpu).expect("a CPU's number");
+            Seat::yield_cpu(1, seats([cpu, Seat::NOT_SHOWN, cpu, cpu]).iter())
+        });
+        assert_eq!(stuck.join().expect("no panic"), Yielded::Stuck);
+    }
+
     #[test]
     fn a_seat_is_shown_until_it_is_hidden() {
         let seats = seats([Seat::NOT_SHOWN; 4]);
         // Nobody else is there, so nobody has to move.
-        assert!(!Seat::yield_cpu(2, seats.iter()));
+        assert_eq!(Seat::yield_cpu(2, seats.iter()), Yielded::Stayed);
         let known = affinity::current().is_some();
         assert_eq!(values(&seats)[2] != Seat::NOT_SHOWN, known);
         seats[2].hide();

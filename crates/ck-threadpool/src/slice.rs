@@ -45,6 +45,9 @@ use std::ptr::NonNull;
 /// # Ok::<(), ck_threadpool::BuildError>(())
 /// ```
 ///
+/// Make a slice outside of the dispatch that uses it. A slice is known by its address: two that a closure makes one after
+/// the other in one phase may have the same, and what is taken of the second one is refused as taken twice.
+///
 /// References die at the barrier, in the compiler already:
 ///
 /// ```compile_fail,E0502

@@ -1,5 +1,6 @@
 //! How long a thread polls before it sleeps.
 
+use crate::seat::Yielded;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, pause_instruction, spin_loop, yield_now};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -162,12 +163,11 @@ impl Patience {
 
     /// Polls within `budget`; `None` when it is used up, or when something else than the time is.
     ///
-    /// `yield_cpu` lets other threads have this CPU now and then, and says whether the thread was moved
-    /// to another one meanwhile.
+    /// `yield_cpu` lets other threads have this CPU now and then.
     pub(crate) fn poll<T>(
         &self,
         budget: Budget,
-        yield_cpu: impl Fn() -> bool,
+        yield_cpu: impl Fn() -> Yielded,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         if budget.limit.is_zero() && budget.yields == 0 {
@@ -186,7 +186,7 @@ impl Patience {
     fn spin<T>(
         &self,
         budget: Budget,
-        yield_cpu: impl Fn() -> bool,
+        yield_cpu: impl Fn() -> Yielded,
         ready: &mut impl FnMut() -> Option<T>,
     ) -> Option<T> {
         for _ in 1..budget.first {
@@ -211,9 +211,16 @@ impl Patience {
                 return None;
             }
             clock = Some((start, now));
-            if (look + 1).is_multiple_of(LOOKS_PER_YIELD) && yield_cpu() {
-                // A move takes long; that says nothing of the CPU that the thread is on now.
-                clock = Some((start, Instant::now()));
+            if (look + 1).is_multiple_of(LOOKS_PER_YIELD) {
+                match yield_cpu() {
+                    Yielded::Stayed => {}
+                    // A move takes long; that says nothing of the CPU that the thread is on now.
+                    Yielded::Moved => clock = Some((start, Instant::now())),
+                    Yielded::Stuck => {
+                        self.lose_patience();
+                        return None;
+                    }
+                }
             }
         }
         None
@@ -228,13 +235,15 @@ impl Patience {
         let start = Instant::now();
         let mut before = start;
         for turn in 0.. {
-            if let Some(found) = ready() {
-                return Some(found);
-            }
+            let found = ready();
             let now = Instant::now();
+            // Also if the wait is over: what it cost was a slice of another thread.
             if now - before > OFF_CPU {
                 self.lose_patience();
-                return None;
+                return found;
+            }
+            if found.is_some() {
+                return found;
             }
             if turn >= budget.yields && !(budget.crowded && now - start < budget.limit) {
                 return None;
@@ -273,9 +282,9 @@ mod tests {
         Budget { limit, crowded: false, yields: 2, breath, first: Budget::IN_STEP }
     }
 
-    fn yielding() -> bool {
+    fn yielding() -> Yielded {
         yield_now();
-        false
+        Yielded::Stayed
     }
 
     #[test]
@@ -315,6 +324,32 @@ mod tests {
             (looks == 3).then_some(())
         };
         assert_eq!(patience.poll(budget(), yielding, look), Some(()));
+    }
+
+    #[test]
+    fn a_member_that_is_stuck_sleeps_and_does_not_poll_for_a_while() {
+        let patience = Patience::new();
+        assert_eq!(patience.poll(budget(), || Yielded::Stuck, || None::<()>), None);
+        assert_eq!(patience.skip.load(Ordering::Relaxed), FIRST_PENALTY);
+    }
+
+    #[test]
+    fn a_lost_cpu_is_noticed_when_the_wait_is_over_too() {
+        for crowded in [false, true] {
+            let patience = Patience::new();
+            let mut looks = 0;
+            let look = || {
+                looks += 1;
+                if looks == 2 {
+                    std::thread::sleep(2 * OFF_CPU);
+                }
+                (looks == 2).then_some(())
+            };
+            let limit = Duration::from_nanos(1);
+            let budget = Budget { crowded, limit, ..budget() };
+            assert_eq!(patience.give_way(budget, look), Some(()));
+            assert_eq!(patience.skip.load(Ordering::Relaxed), FIRST_PENALTY);
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@ mod common;
 
 use ck_threadpool::ThreadPool;
 use common::HangGuard;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Runs `check` in a child process and says whether it was true there, and came back in time.
@@ -89,4 +90,26 @@ fn a_child_process_runs_dispatches_alone() {
         }
         team.barrier();
     });
+    // A child that leaves the dispatch finds that it is alone in it, and not that all is done.
+    let child = AtomicI32::new(-1);
+    let forked = AtomicUsize::new(0);
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        pool.run(|team| {
+            if team.index() == 0 {
+                // SAFETY: the child uses the pool and memory, and leaves by `_exit`.
+                child.store(unsafe { libc::fork() }, Relaxed);
+                forked.store(1, Relaxed);
+            }
+            while forked.load(Relaxed) == 0 {
+                std::thread::yield_now();
+            }
+        });
+    }));
+    let child = child.into_inner();
+    if child == 0 {
+        // SAFETY: ends the child without running the parent's exit handlers.
+        unsafe { libc::_exit(i32::from(ended.is_ok())) }
+    }
+    assert!(ended.is_ok(), "the parent's dispatch is as it was");
+    assert_eq!(wait_for(child), Some(0), "the child's dispatch panicked");
 }

@@ -153,3 +153,29 @@ fn a_member_that_catches_its_interruption_cannot_go_on_with_the_team() {
     assert_eq!(*call.unwrap_err().downcast::<usize>().unwrap(), 1);
     assert_eq!(refused.into_inner(), 1);
 }
+
+#[test]
+fn an_interruption_that_was_kept_is_a_panic_like_any_other() {
+    let _guard = HangGuard::seconds("kept interruption", 60);
+    for pool in pools() {
+        let kept = std::sync::Mutex::new(None);
+        let missed = catch_unwind(AssertUnwindSafe(|| {
+            pool.run_on(2, |team| {
+                if team.index() == 0 {
+                    *kept.lock().unwrap() = team.try_barrier().err();
+                }
+            });
+        }));
+        assert!(missed.is_err(), "member 1 missed the barrier");
+        let interrupted = kept.lock().unwrap().take().unwrap();
+        let kept = std::sync::Mutex::new(Some(interrupted));
+        let again = catch_unwind(AssertUnwindSafe(|| {
+            pool.run_on(2, |team| {
+                if team.index() == 1 {
+                    resume_unwind(Box::new(kept.lock().unwrap().take().unwrap()));
+                }
+            });
+        }));
+        assert!(again.is_err(), "the payload is the member's own");
+    }
+}

@@ -32,6 +32,9 @@ impl Shared {
         }
         self.take_part(&job, 0, size);
         let end = self.join(size, start);
+        if end.finished_since(start) != size - 1 {
+            return Outcome::Forked;
+        }
         if end.broken() { self.collect_failure(end) } else { Outcome::Done }
     }
 

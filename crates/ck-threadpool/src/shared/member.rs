@@ -17,7 +17,8 @@ impl Shared {
             unsafe { (job.call)(job.closure, &mut team) }
         }));
         if let Err(payload) = result
-            && !payload.is::<Interrupted>()
+            // A payload of that type may also be one that the closure has kept from another dispatch.
+            && !(team.interrupted() && payload.is::<Interrupted>())
         {
             self.record_panic(index, payload);
             self.break_off(size);

@@ -72,6 +72,8 @@ pub(crate) enum Outcome {
     Panicked(Box<dyn Any + Send>),
     /// A member returned while others waited at a barrier.
     MissedBarrier,
+    /// This process is a child that was forked inside of the dispatch, and has none of the workers.
+    Forked,
 }
 
 /// The state that the caller and the workers share.
