@@ -68,8 +68,8 @@ impl Options {
 
     /// The lengths of the context at which attention alone is measured.
     ///
-    /// What streams is the same whatever its length, and a length of ggml's 65536 positions takes most of a second a
-    /// sample: so everything that is asked for is every length hot, and one that streams.
+    /// What streams is the same whatever its length, and peers take long over long contexts. So `--full` has every length
+    /// hot, and one that streams.
     fn attention_contexts(&self, model: Model, kv: Kv, heat: Heat) -> Vec<usize> {
         // Many heads to a key and value head are bound by arithmetic, one is by memory.
         let grouped = model.is_grouped();

@@ -5,7 +5,7 @@
 //! that poll for each other pay a slice of polling for every step (measured: `docs/threadpool.md`).
 //! So a member that has polled for a while shows where it sits before it yields. Another member that
 //! runs on that CPU and polls there knows then that both wait for one CPU, and the worker of the two
-//! moves to another one. The caller's thread is not this crate's to move.
+//! moves to another one, or sleeps where it may run on no other. The caller's thread is not this crate's to move.
 
 use crate::affinity;
 use crate::sync::{AtomicU32, Ordering, yield_now};
