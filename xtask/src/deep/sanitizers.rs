@@ -37,6 +37,6 @@ pub(super) fn thread() -> Result<Outcome> {
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         .env("CK_SLOW", "1")
         // The tests of forked children make threads there.
-        .env("TSAN_OPTIONS", "die_after_fork=0 halt_on_error=1");
+        .env("TSAN_OPTIONS", format!("die_after_fork=0 halt_on_error=1 {REFUSE_LARGE}"));
     Outcome::of(&mut command)
 }

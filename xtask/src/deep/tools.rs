@@ -30,8 +30,8 @@ pub(super) fn elsewhere() -> Option<Outcome> {
 /// The target that the steps run on.
 pub(super) const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Lets AddressSanitizer refuse memory as the system does, instead of ending the process: what is asked for in vain
-/// is an error value of the crates.
+/// Lets a sanitizer refuse memory as the system does, instead of ending the process: what is asked for in vain is an
+/// error value of the crates.
 pub(super) const REFUSE_LARGE: &str = "allocator_may_return_null=1";
 
 /// This toolchain together with the source of its standard library, which sanitizers and other targets need.
