@@ -70,13 +70,14 @@ impl<'a> AttentionLayer<'a> {
         if !norm_eps.is_finite() || norm_eps < 0.0 {
             return Err(settings.bad(EPSILON, "a finite number, 0 or above"));
         }
-        let mut warnings = Vec::new();
-        let width = (shape.head_dim(), window.is_some());
-        let rope = rope::read(file, &settings, width, &mut warnings)?;
         let attention = attention::read(&settings, (layer, window), &shape)?;
         let norm = (shape.embed_dim(), norm_eps);
         let post_norm = weights::post_norm(file, settings.architecture, layer, norm)?;
         let weights = weights::read(file, layer, (&shape, settings.architecture), norm_eps)?;
+        // After the weights: the file then holds as much as its head dimension claims.
+        let mut warnings = Vec::new();
+        let width = (shape.head_dim(), window.is_some());
+        let rope = rope::read(file, &settings, width, &mut warnings)?;
         let decode_layer = DecodeLayer::new(shape, weights);
         let decode_layer = decode_layer.and_then(|layer| layer.with_attention(attention));
         let layer = decode_layer.map_err(|source| Error::Layer { layer, source })?;

@@ -1,5 +1,6 @@
 //! Files for the tests: raw ones, byte by byte, and small layers that a test changes.
 
+use crate::ALLOCATOR;
 use ck_gguf::{AttentionLayer, Error, GgufFile, GgufWriter, TensorType, Value};
 use std::path::PathBuf;
 
@@ -208,9 +209,12 @@ pub(crate) fn refused(change: impl FnOnce(&mut LayerFile)) -> Error {
     refusal(&file)
 }
 
-/// The error of layer 0 of a file.
+/// The error of layer 0 of a file, after checking that finding it took little memory.
 pub(crate) fn refusal(file: &LayerFile) -> Error {
     let bytes = file.bytes();
     let file = GgufFile::parse(&bytes).expect("the file opens");
-    AttentionLayer::read(&file, 0).expect_err("this layer must be refused")
+    let (result, used) = ALLOCATOR.on_this_thread(|| AttentionLayer::read(&file, 0));
+    let error = result.expect_err("this layer must be refused");
+    assert!(used.peak_bytes < 1 << 20, "{used:?} for {error:?}");
+    error
 }

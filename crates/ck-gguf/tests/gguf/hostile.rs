@@ -316,7 +316,9 @@ fn use_all(bytes: &[u8]) {
         let _ = tensor.to_f32();
     }
     for layer in 0..2 {
-        match AttentionLayer::read(&file, layer) {
+        let (layer, used) = ALLOCATOR.on_this_thread(|| AttentionLayer::read(&file, layer));
+        assert!(used.peak_bytes < 1 << 20, "{used:?} for {layer:?}");
+        match layer {
             Ok(layer) => {
                 RopeTable::new(layer.rope, 2).expect("a rotation that was checked");
             }

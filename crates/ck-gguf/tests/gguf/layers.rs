@@ -124,6 +124,11 @@ fn the_head_dimension_comes_from_the_keys() {
 
     let error = refused(|file| file.set(KEY_LENGTH, Value::U32(64)));
     assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight", "[96, 256]");
+    // Nothing is made for a head dimension that no tensor has.
+    for head_dim in [0x2F00_0010, 1 << 55] {
+        let error = refused(|file| file.set(KEY_LENGTH, Value::U64(head_dim)));
+        assert_error!(error, Error::BadShape { .. }, "blk.0.attn_q.weight");
+    }
     let error = refused(|file| file.set(KEY_LENGTH, Value::U32(0)));
     assert_error!(error, Error::BadValue { .. }, KEY_LENGTH);
     let error = refused(|file| file.set(VALUE_LENGTH, Value::U32(16)));

@@ -92,8 +92,14 @@ impl RopeConfig {
     ///
     /// [`OpError::Zero`], [`OpError::Odd`] and [`OpError::RotDim`] for widths; [`OpError::RopeBase`],
     /// [`OpError::RopeScaling`], [`OpError::Length`] and [`OpError::RopeFactor`] for what frequencies are made of,
-    /// [`OpError::RopeFrequency`] for what becomes of them; [`OpError::RopeMagnitude`].
+    /// [`OpError::RopeFrequency`] for what becomes of them; [`OpError::RopeMagnitude`]; [`OpError::SizeOverflow`] and
+    /// [`OpError::OutOfMemory`] for more pairs than memory holds.
     pub fn check(&self) -> Result<(), OpError> {
+        self.frequencies().map(drop)
+    }
+
+    /// How far each pair turns per position, in radians, once everything about the rotation is checked.
+    pub(super) fn frequencies(&self) -> Result<Vec<f64>, OpError> {
         self.check_widths()?;
         if !(self.base.is_finite() && self.base > 0.0) {
             return Err(OpError::RopeBase { base: self.base });
@@ -105,12 +111,12 @@ impl RopeConfig {
         if !(f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&magnitude) {
             return Err(OpError::RopeMagnitude { magnitude });
         }
+        let frequencies = self.unchecked_frequencies()?;
         // No position may turn a pair by an angle beyond f64.
         let too_fast = |f: &f64| !f.is_finite() || (f * usize::MAX as f64).is_infinite();
-        let frequencies = self.frequencies();
         match frequencies.iter().position(too_fast) {
             Some(pair) => Err(OpError::RopeFrequency { pair, frequency: frequencies[pair] }),
-            None => Ok(()),
+            None => Ok(frequencies),
         }
     }
 
@@ -138,18 +144,26 @@ impl RopeConfig {
         }
     }
 
-    /// How far each pair turns per position, in radians.
-    pub(super) fn frequencies(&self) -> Vec<f64> {
+    /// Frequencies that may be beyond `f64`.
+    fn unchecked_frequencies(&self) -> Result<Vec<f64>, OpError> {
+        const WHAT: &str = "rope frequencies";
+        let pairs = self.rot_dim / 2;
+        let bytes = pairs.checked_mul(size_of::<f64>());
+        let bytes = bytes.ok_or(OpError::SizeOverflow { what: WHAT })?;
+        let mut frequencies = Vec::new();
+        frequencies
+            .try_reserve_exact(pairs)
+            .map_err(|_| OpError::OutOfMemory { what: WHAT, bytes })?;
         let frequency =
             |pair: usize| libm::pow(self.base, -((2 * pair) as f64) / self.rot_dim as f64);
-        let mut frequencies: Vec<f64> = (0..self.rot_dim / 2).map(frequency).collect();
+        frequencies.extend((0..pairs).map(frequency));
         for (frequency, &factor) in
             frequencies.iter_mut().zip(self.frequency_factors.iter().flatten())
         {
             *frequency /= f64::from(factor);
         }
         self.scaling.scale(&mut frequencies, self.base);
-        frequencies
+        Ok(frequencies)
     }
 
     /// What cosines and sines are multiplied by.

@@ -37,11 +37,9 @@ impl RopeTable {
     ///
     /// # Errors
     ///
-    /// Those of [`RopeConfig::check`] for a configuration that makes no sense, [`OpError::SizeOverflow`] and
-    /// [`OpError::OutOfMemory`].
+    /// Those of [`RopeConfig::check`]; [`OpError::SizeOverflow`] and [`OpError::OutOfMemory`].
     pub fn new(config: RopeConfig, positions: usize) -> Result<Self, OpError> {
-        config.check()?;
-        let (frequencies, magnitude) = (config.frequencies(), config.magnitude());
+        let (frequencies, magnitude) = (config.frequencies()?, config.magnitude());
         let mut table = Self { config, frequencies, magnitude, rows: Vec::new(), positions: 0 };
         table.reserve(positions)?;
         Ok(table)

@@ -175,6 +175,9 @@ fn configurations_that_make_no_sense_are_refused() {
         RopeTable::new(RopeConfig::new(8, 1e4), usize::MAX >> 7),
         Err(OpError::OutOfMemory { .. })
     ));
+    let pairs = |head_dim| RopeConfig::new(head_dim, 1e4).check();
+    assert_eq!(pairs(usize::MAX - 1), Err(OpError::SizeOverflow { what: "rope frequencies" }));
+    assert!(matches!(pairs(usize::MAX >> 3 & !1), Err(OpError::OutOfMemory { .. })));
 }
 
 // Fault 5 of the original: positions beyond what there is.
