@@ -101,6 +101,11 @@ mod tests {
     }
 
     #[test]
+    fn formats_have_the_names_of_ggml() {
+        assert_eq!([Format::Q5_0, Format::Q8_0].map(|format| format.to_string()), ["Q5_0", "Q8_0"]);
+    }
+
+    #[test]
     fn a_row_is_whole_blocks() {
         assert_eq!(Format::Q8_0.matrix_bytes(2, 64), Ok(136));
         assert_eq!(Format::Q5_0.matrix_bytes(128, 896), Ok(78_848));

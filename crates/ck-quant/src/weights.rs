@@ -70,8 +70,7 @@ impl Weights<'_> {
         rows: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), QuantError> {
-        let blocks = 0..self.columns() / BLOCK_LEN;
-        self.check(activations, &rows, &blocks)?;
+        self.check(activations, &rows, &(0..0))?;
         check_len("output", rows.len(), out.len())?;
         match self {
             Self::Rows(matrix) => gemv::rows::gemv(isa, *matrix, activations.view(), rows, out),

@@ -105,6 +105,20 @@ fn every_level_refuses_what_the_scalar_code_refuses() {
 }
 
 #[test]
+fn vectors_are_equal_if_their_scales_and_quants_are() {
+    let vector = |scale, quant| {
+        let mut x = QuantizedVector::zeros(2 * BLOCK_LEN).unwrap();
+        (x.scales[1], x.quants[1][31]) = (scale, quant);
+        x
+    };
+    assert_eq!(vector(1.0, 5), vector(1.0, 5));
+    assert_ne!(vector(1.0, 5), vector(2.0, 5));
+    assert_ne!(vector(1.0, 5), vector(1.0, 6));
+    assert!(!vector(0.0, 0).is_empty());
+    assert!(QuantizedVector::zeros(0).unwrap().is_empty());
+}
+
+#[test]
 fn a_range_of_blocks_is_quantized_alone() {
     let mut rng = Rng::new(22);
     let row = Values::Normal.row(&mut rng, 9 * BLOCK_LEN);

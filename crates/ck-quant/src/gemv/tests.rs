@@ -229,6 +229,33 @@ fn with_any_scales_the_sum_is_within_the_derived_bound() {
     failures.assert_none();
 }
 
+/// The methods of a matrix are those of the weights that it is.
+#[test]
+fn a_matrix_multiplies_as_its_weights_do() {
+    let mut rng = Rng::new(10);
+    for format in Case::FORMATS {
+        let case = Case::random(format, &mut rng, (20, 3), Scales::Weights, Quants::Any);
+        let (matrix, packed) = (case.matrix(), PackedMatrix::pack(case.matrix()).unwrap());
+        assert_eq!(matrix.bytes(), case.bytes);
+        let expected = gemv(Isa::Scalar, matrix.into(), &case.x, 3..18);
+        let mut out = [[f32::NAN; 15]; 2];
+        matrix.gemv(Isa::Scalar, &case.x, 3..18, &mut out[0]).unwrap();
+        packed.gemv(Isa::Scalar, &case.x, 3..18, &mut out[1]).unwrap();
+        for out in out {
+            assert_eq!(check_bits(&out, &expected), Ok(()), "{format}");
+        }
+    }
+}
+
+// Case B03: a matrix with a scale that is no number says where.
+#[test]
+fn the_row_and_block_of_a_bad_scale_are_named() {
+    let mut bytes = [0; 3 * 2 * 34];
+    bytes[3 * 34 + 1] = 0x7C;
+    let error = Matrix::new(Format::Q8_0, 3, 64, &bytes).unwrap_err();
+    assert_eq!(error, QuantError::BlockScale { row: 1, block: 1, scale: f32::INFINITY });
+}
+
 // Case B12: what is declared against what is there.
 #[test]
 fn arguments_that_do_not_go_together_are_errors_and_change_nothing() {

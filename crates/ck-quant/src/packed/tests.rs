@@ -58,10 +58,8 @@ fn packing_costs_less_than_a_tenth_more_memory() {
             let bytes = vec![0; format.matrix_bytes(rows, columns).unwrap()];
             let matrix = Matrix::new(format, rows, columns, &bytes).unwrap();
             let packed = PackedMatrix::pack(matrix).unwrap();
-            assert!(
-                packed.bytes() * 10 < bytes.len() * 11,
-                "{format} {rows}x{columns}: {packed:?}"
-            );
+            let allowed = bytes.len()..bytes.len() / 10 * 11;
+            assert!(allowed.contains(&packed.bytes()), "{format} {rows}x{columns}: {packed:?}");
             let whole = format.matrix_bytes(rows.next_multiple_of(PANEL_ROWS), columns).unwrap();
             assert_eq!(packed.pages.len(), whole, "nothing but the rows is padded");
         }
