@@ -84,6 +84,34 @@ impl fmt::Display for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Case;
+    use crate::{q5_0, q8_0};
+    use ck_testing::generate::{Rng, Values};
+    use ck_testing::oracle;
+
+    // Case B08: among the rows are those whose largest value is negative, or stands twice with both signs.
+    #[test]
+    fn rows_of_every_kind_have_the_bytes_and_the_values_of_the_oracle() {
+        let mut rng = Rng::new(13);
+        for format in Case::FORMATS {
+            let theirs = Case::oracle_format(format);
+            for kind in Values::QUANTIZABLE {
+                let row = kind.row(&mut rng, 20 * BLOCK_LEN);
+                let bytes = format.quantize(&row).ok();
+                assert_eq!(bytes, oracle::quantize_row(theirs, &row).ok(), "{format}, {kind:?}");
+                let Some(bytes) = bytes else { continue };
+                let mut values = vec![f32::NAN; row.len()];
+                match format {
+                    Format::Q5_0 => q5_0::dequantize_row(bytemuck::cast_slice(&bytes), &mut values),
+                    Format::Q8_0 => q8_0::dequantize_row(bytemuck::cast_slice(&bytes), &mut values),
+                }
+                .unwrap();
+                // The product of a half and a byte is exact in f32.
+                let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+                assert_eq!(values, oracle::dequantize_row(theirs, &bytes), "{format}, {kind:?}");
+            }
+        }
+    }
 
     // Case B13: offsets beyond 32 bits.
     #[test]
