@@ -251,9 +251,9 @@ fn a_matrix_multiplies_as_its_weights_do() {
 #[test]
 fn the_row_and_block_of_a_bad_scale_are_named() {
     let mut bytes = [0; 3 * 2 * 34];
-    bytes[3 * 34 + 1] = 0x7C;
+    bytes[5 * 34 + 1] = 0x7C;
     let error = Matrix::new(Format::Q8_0, 3, 64, &bytes).unwrap_err();
-    assert_eq!(error, QuantError::BlockScale { row: 1, block: 1, scale: f32::INFINITY });
+    assert_eq!(error, QuantError::BlockScale { row: 2, block: 1, scale: f32::INFINITY });
 }
 
 // Case B12: what is declared against what is there.
