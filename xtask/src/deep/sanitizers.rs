@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::tools::{HOST, REFUSE_LARGE, SourceToolchain, elsewhere, target_dir};
-use crate::cargo::cargo;
+use crate::cargo::{cargo, workspace_root};
 use anyhow::Result;
 
 /// AddressSanitizer over the whole workspace: reads and writes outside of what was allocated, and leaks.
@@ -30,6 +30,8 @@ pub(super) fn thread() -> Result<Outcome> {
         Ok(toolchain) => toolchain,
         Err(outcome) => return Ok(outcome),
     };
+    let known = workspace_root().join("xtask/src/deep/thread-sanitizer.supp");
+    let known = format!("suppressions='{}'", known.display());
     let tests = ["test", "--workspace", "--lib", "--bins", "--tests"];
     let mut command = toolchain.cargo(&tests, HOST, &target_dir("thread-sanitizer"));
     command
@@ -37,6 +39,6 @@ pub(super) fn thread() -> Result<Outcome> {
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         .env("CK_SLOW", "1")
         // The tests of forked children make threads there.
-        .env("TSAN_OPTIONS", format!("die_after_fork=0 halt_on_error=1 {REFUSE_LARGE}"));
+        .env("TSAN_OPTIONS", format!("die_after_fork=0 halt_on_error=1 {REFUSE_LARGE} {known}"));
     Outcome::of(&mut command)
 }
