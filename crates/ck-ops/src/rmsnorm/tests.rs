@@ -97,6 +97,10 @@ fn the_sum_of_squares_counts_every_lane_and_does_not_overflow() {
         norm(&vec![2.0e19; 896], &ones(896), 1e-6),
         Err(OpError::MeanSquareOverflow { .. })
     ));
+    // A mean that is not too large by itself, only with the epsilon: the error has their sum.
+    let eps = 3.0e38;
+    let mean_square = f64::from(1.0e19_f32) * f64::from(1.0e19_f32) + f64::from(eps);
+    assert_eq!(norm(&[1.0e19], &ones(1), eps), Err(OpError::MeanSquareOverflow { mean_square }));
 }
 
 // Fault 6 of the original: the aligned width, and gamma past its end.
