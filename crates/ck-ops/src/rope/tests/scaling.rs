@@ -46,6 +46,16 @@ fn llama_3_2_by_hand() {
     }
 }
 
+// The pair that turns 122 times in 1000 positions is 6 ln(1000 / (122 tau)) / (2 ln 2) = 1.15, the one that turns 19.9 times
+// 9.0, which the width limits to 5. The ramp goes from 1 to 5, pair 2 is a quarter along it: 1 / (3/4 + 1/4 / 4) = 1.230769.
+#[test]
+fn the_ramp_of_yarn_ends_within_the_width() {
+    let yarn = Yarn::new(4.0, 1000).with_betas(122.0, 19.9);
+    let slowed = slowed(RopeConfig::new(6, 2.0), RopeScaling::Yarn(yarn));
+    assert_eq!(slowed[..2], [1.0, 1.0]);
+    assert_near(slowed[2], 1.230_769, "pair 2");
+}
+
 // Qwen2.5 and Qwen3 as published for long contexts: factor 4 on 32768 positions, base 10^6, heads of 128. 32 turns in
 // 32768 positions are at pair 128 ln(32768 / 64 pi) / (2 ln 10^6) = 23.596, one turn is at pair 39.651; so
 // the ramp goes from 23 to 40. Pair 31 keeps 1 - 8/17 of itself: 9/17 + 8/17 / 4 = 11/17.
