@@ -148,7 +148,8 @@ fn a_table_that_grows_keeps_its_bits() {
     let mut table = RopeTable::new(config.clone(), 3).unwrap();
     table.reserve(100).unwrap();
     table.reserve(50).unwrap();
-    assert_eq!(table.positions(), 100);
+    assert_eq!((table.positions(), table.head_dim()), (100, 64));
+    assert_eq!(table.rows.capacity(), 100 * 64, "no more than what was asked for");
     let whole = RopeTable::new(config, 100).unwrap();
     compare::assert_bits_eq("a table that grew", &table.rows, &whole.rows);
 }
