@@ -182,3 +182,16 @@ proptest! {
         }
     }
 }
+
+/// An order that changes in scalar code and in every level alike stays within the bound.
+#[test]
+fn the_scale_comes_before_gamma() {
+    // The squares are 680 in all, 85 in the mean: 1 / sqrt(85 + 15).
+    let x = [3.0, -5.0, 7.0, 9.0, -1.0, 11.0, 13.0, -15.0];
+    let gamma = [0.1, 0.3, 0.7, 1.1, 1.3, 1.9, 3.3, 7.7];
+    let in_order = |x: f32, gamma: f32| x * 0.1 * gamma;
+    let right: Vec<f32> = x.iter().zip(gamma).map(|(x, gamma)| in_order(*x, gamma)).collect();
+    let other: Vec<f32> = x.iter().zip(gamma).map(|(x, gamma)| x * (0.1 * gamma)).collect();
+    assert_ne!(right, other, "these numbers show the order");
+    compare::assert_bits_eq("y", &norm(&x, &gamma, 15.0).unwrap(), &right);
+}
