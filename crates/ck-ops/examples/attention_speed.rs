@@ -1,6 +1,7 @@
 //! How fast attention is, beside the fastest that the same vectors can multiply and add, and beside plain reading of as
-//! much memory: `cargo run --release -p ck-ops --example attention_speed [positions [words]]`. With words, only the lines
-//! that contain every one of them: `attention_speed 4096 avx2 f16 streaming`.
+//! much memory: `cargo run --release -p ck-ops --example attention_speed [positions [words]]`. Without words, one model on
+//! the fastest level of this CPU, which takes seconds. With words, the lines that contain every one of them, whichever the
+//! model and the level: `attention_speed 4096 avx2 f16 streaming`.
 //!
 //! One thread. *Hot* is one cache again and again, in the CPU's caches as far as it fits; *streaming* goes through 256 MiB
 //! of caches in turn. What is read plainly lies in slices of the same size, and so in the same pages. A multiply-add counts
@@ -26,7 +27,10 @@ const STREAMED: usize = 256 << 20;
 
 fn main() {
     let positions = std::env::args().nth(1).map_or(4096, |n| n.parse().expect("a number"));
-    let words: Vec<String> = std::env::args().skip(2).collect();
+    let mut words: Vec<String> = std::env::args().skip(2).collect();
+    if words.is_empty() {
+        words = vec![Isa::detect().to_string(), SHAPES[0].0.to_string()];
+    }
     println!("{positions} positions, 1 thread");
     for isa in Isa::available() {
         let peak = multiply_adds_per_ns(isa) * 2.0;
