@@ -3,7 +3,7 @@
 //! Each has a `check_` form that returns the report, for tests that go through a table and want all failing
 //! cases ([`Failures`] collects them), and an `assert_` form that panics with it.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// Differences that a report spells out; the rest is only counted.
 const SHOWN: usize = 8;
@@ -31,6 +31,44 @@ pub fn check_bits(got: &[f32], expected: &[f32]) -> Result<(), String> {
 #[track_caller]
 pub fn assert_bits_eq(context: &str, got: &[f32], expected: &[f32]) {
     fail(context, check_bits(got, expected));
+}
+
+/// Asserts that an operation gives the bits that it gave when they were pinned, on every level.
+///
+/// The oracle has bounds, within which an order of operations can change unseen; these numbers show it. `pinned` is a
+/// [`digest`], which the panic names if it is another one.
+///
+/// # Panics
+///
+/// If a level's result has another digest, or there is no level.
+#[track_caller]
+pub fn assert_pinned<L: Display>(
+    context: &str,
+    levels: impl IntoIterator<Item = L>,
+    pinned: u64,
+    operation: impl Fn(L) -> Vec<f32>,
+) {
+    let mut some = false;
+    for level in levels {
+        some = true;
+        let name = level.to_string();
+        let digest = digest(&operation(level));
+        assert!(
+            digest == pinned,
+            "{context}: {name} gives bits of the digest {digest:#018x}, and {pinned:#018x} is pinned. If other bits are \
+             meant, nobody can repeat a result of the last version: a change for the changelog"
+        );
+    }
+    assert!(some, "{context}: no level");
+}
+
+/// 64 bits that stand for a sequence of numbers: FNV-1a over their bytes, the least significant first.
+#[must_use]
+pub fn digest(values: &[f32]) -> u64 {
+    let bytes = values.iter().flat_map(|value| value.to_bits().to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Compares a result with the oracle's: element i may be off by `bounds[i]`.
@@ -166,7 +204,7 @@ pub struct Failures {
 
 impl Failures {
     /// Counts a case, and keeps its report if it failed.
-    pub fn add(&mut self, context: impl std::fmt::Display, result: Result<(), String>) {
+    pub fn add(&mut self, context: impl Display, result: Result<(), String>) {
         self.cases += 1;
         if let Err(report) = result {
             self.failed.push(format!("{context}: {report}"));

@@ -6,6 +6,7 @@ mod compose;
 mod errors;
 mod failures;
 mod faults;
+mod pinned;
 mod sample;
 mod stages;
 mod strategy;

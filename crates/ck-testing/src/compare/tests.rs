@@ -139,3 +139,27 @@ fn failures_report_every_failing_case() {
     assert!(text.starts_with("2 of 3 cases failed\nfirst: "), "{text}");
     assert!(text.contains("\nthird: ") && !text.contains("second"), "{text}");
 }
+
+#[test]
+fn a_digest_is_that_of_the_bytes_and_sees_every_bit_and_the_order() {
+    // A zero byte multiplies by the prime.
+    let zero = (0..4).fold(digest(&[]), |hash: u64, _| hash.wrapping_mul(0x0100_0000_01b3));
+    assert_eq!(digest(&[0.0]), zero);
+    for (one, other) in
+        [([0.0, 1.0], [-0.0, 1.0]), ([1.0, 2.0], [2.0, 1.0]), ([NAN, 0.0], [-NAN, 0.0])]
+    {
+        assert_ne!(digest(&one), digest(&other), "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn a_pinned_digest_holds_on_every_level_or_panics_with_the_new_one() {
+    let result = |level: &str| vec![if level == "wide" { 1.5f32.next_up() } else { 1.5 }];
+    assert_pinned("one", ["scalar"], digest(&[1.5]), result);
+    for levels in [&["scalar", "wide"][..], &[]] {
+        let pinned = std::panic::catch_unwind(|| {
+            assert_pinned("one", levels.iter().copied(), digest(&[1.5]), result);
+        });
+        assert!(pinned.is_err(), "{levels:?}");
+    }
+}
