@@ -47,14 +47,14 @@ pub struct PackedMatrix {
     scales_at: usize,
 }
 
-/// From this many bytes on, panels are packed on all threads: a millisecond of one thread's work.
+/// From this many bytes on, panels are packed on rayon's threads: a millisecond of one thread's work.
 #[cfg(feature = "rayon")]
 const PARALLEL_FROM: usize = 1 << 20;
 
 impl PackedMatrix {
     /// Rearranges `matrix`.
     ///
-    /// With the feature `rayon` (on by default) large matrices are packed on rayon's threads.
+    /// With the feature `rayon` large matrices are packed on rayon's threads. Without it no thread is started.
     ///
     /// # Errors
     ///
