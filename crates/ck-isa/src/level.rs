@@ -59,7 +59,7 @@ impl fmt::Display for Level {
 
 /// A name that is no level's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown level {name:?}: expected scalar, avx2, avx512vnni or neondot")]
+#[error("unknown level {name:?}: expected one of {}", Level::ALL.map(Level::name).join(", "))]
 pub struct UnknownLevel {
     /// The name that was given.
     pub name: String,

@@ -51,5 +51,6 @@ pub(crate) fn tanh(x: f32) -> f32 {
     // 2^n (1 + below) - 1, and n >= -150: two factors again, since 2^n itself may be subnormal.
     let two_n = scale(1.0, n);
     let e_minus_1 = fma(two_n, below, two_n - 1.0);
-    (-e_minus_1 / (2.0 + e_minus_1)).copysign(x)
+    // The quotient is negative or zero; its sign becomes that of `x`.
+    (e_minus_1 / (2.0 + e_minus_1)).copysign(x)
 }

@@ -36,7 +36,5 @@ pub(crate) fn tanh<V: Vectors>(v: V, x: V::F32) -> V::F32 {
     let (n, below) = reduce(v, y);
     let two_n = v.mul_power_of_two(one, n);
     let e_minus_1 = v.fma(two_n, below, v.sub(two_n, one));
-    // -a / b is -(a / b) bit for bit, and the sign is replaced.
-    let magnitude = v.div(e_minus_1, v.add(v.splat(2.0), e_minus_1));
-    v.copysign(magnitude, x)
+    v.copysign(v.div(e_minus_1, v.add(v.splat(2.0), e_minus_1)), x)
 }
