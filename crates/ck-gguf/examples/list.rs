@@ -1,10 +1,14 @@
-//! Prints the metadata and the tensors of a GGUF file: `cargo run -p ck-gguf --example list -- FILE`.
+//! Prints the metadata and the tensors of a GGUF file: `cargo run -p ck-gguf --example list -- [FILE]`. Without a file it
+//! takes the first of the recorded layers of the repository.
 
 use ck_gguf::GgufFile;
 use std::error::Error;
+use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args_os().nth(1).ok_or("expected the path of a GGUF file")?;
+    let given = std::env::args_os().nth(1).map(PathBuf::from);
+    let recorded = || ck_testing::golden::golden_files().into_iter().next();
+    let path = given.or_else(recorded).ok_or("expected the path of a GGUF file")?;
     // Read rather than mapped: a tool cannot promise that nobody writes to a file it was told to open.
     let bytes = std::fs::read(path)?;
     let file = GgufFile::parse(&bytes)?;

@@ -76,7 +76,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "examples",
-        about: "the examples that are packages of their own run (candle as a dependency)",
+        about: "every example runs, those too that are packages of their own (candle as a dependency)",
         run: |_| users::examples(),
     },
     Step {

@@ -195,3 +195,34 @@ fn the_scale_comes_before_gamma() {
     assert_ne!(right, other, "these numbers show the order");
     compare::assert_bits_eq("y", &norm(&x, &gamma, 15.0).unwrap(), &right);
 }
+
+// In f64 the order of the sum hardly ever shows in an f32 result, so these numbers are made for it: the large square is
+// halfway between two f32, where any rest at all rounds the mean up, and a rest below half a unit of its f64 vanishes.
+#[test]
+fn the_squares_are_summed_in_eight_parts_by_halves() {
+    const LARGE: f32 = 4097.0; // squared it has 25 bits, the last of them set, and a unit of 2^-28 in f64
+    const SMALL: f32 = 1.25 / 32768.0; // squared it is 0.39 of that unit: two of them are kept if they meet first
+    const N: usize = 32;
+    let down = (LARGE * LARGE) / N as f32;
+    assert!(f64::from(down) < f64::from(LARGE).powi(2) / N as f64, "the tie goes down");
+    let [lost, kept] = [down, down.next_up()].map(|mean| LARGE * (1.0 / mean.sqrt()));
+    assert_ne!(lost, kept, "these numbers show the order");
+    let is_kept = |large: usize, small: [usize; 2]| {
+        let mut x = [0.0; N];
+        x[large] = LARGE;
+        small.iter().for_each(|&small| x[small] = SMALL);
+        let y = norm(&x, &ones(N), 0.0).unwrap()[large];
+        assert!(y == lost || y == kept, "{large} {small:?}: {y:e}");
+        y == kept
+    };
+    // Parts of 0 to 7, of which 0 has the large square: ((0 4) (2 6)) ((1 5) (3 7)).
+    for one in 1..8 {
+        for other in one + 1..8 {
+            let meet_first = (one, other) == (2, 6) || (one % 2 == 1 && other % 2 == 1);
+            assert_eq!(is_kept(8, [one, 16 + other]), meet_first, "parts {one} and {other}");
+        }
+    }
+    // Within a part in order.
+    assert!(is_kept(24, [0, 16]), "both before the large one");
+    assert!(!is_kept(8, [0, 24]) && !is_kept(0, [8, 16]), "one of them and both after it");
+}
