@@ -31,7 +31,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut lengths = args.ctx.clone();
     lengths.sort_unstable();
-    anyhow::ensure!(lengths.first().is_some_and(|first| *first > 0), "a context has a position");
+    anyhow::ensure!(
+        lengths.first().is_some_and(|first| *first > 0),
+        "expected contexts of at least 1 position, found 0"
+    );
     let history = History::new(lengths[lengths.len() - 1])?;
     let columns = [
         history.errors::<f32>(&lengths, CacheRounding::None)?,
@@ -73,9 +76,9 @@ struct Errors {
 
 impl History {
     fn new(positions: usize) -> Result<Self, Rejected> {
-        let mut rng = Rng::new(1);
-        let mut rows = |n: usize| Values::Normal.row(&mut rng, n * HEAD_DIM);
-        let (q, keys, values) = (rows(HEADS), rows(positions), rows(positions));
+        // A generator for each, so that a position has the same numbers however many follow it.
+        let rows = |seed, n: usize| Values::Normal.row(&mut Rng::new(seed), n * HEAD_DIM);
+        let (q, keys, values) = (rows(1, HEADS), rows(2, positions), rows(3, positions));
         Ok(Self { attention: Attention::new(HEADS, 1, HEAD_DIM)?, q, keys, values })
     }
 

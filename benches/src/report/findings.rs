@@ -56,8 +56,11 @@ fn range<'a>(
     Summary::of(ratios.collect())
 }
 
-/// A range in words: `1.20 to 3.40 times (median 2.00)`.
+/// A range in words: `1.20 to 3.40 times (median 2.00)`, or of a single case `2.00 times`.
 fn words(range: Summary) -> String {
+    if range.min == range.max {
+        return format!("{:.2} times", range.median);
+    }
     format!("{:.2} to {:.2} times (median {:.2})", range.min, range.max, range.median)
 }
 

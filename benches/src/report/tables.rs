@@ -25,8 +25,14 @@ pub fn summaries(all: &[Measured], peaks: &Peaks) -> String {
             text += &format!("{}\n\n", summary(&of_kind, peaks));
         }
     }
-    text
+    text + RATIOS
 }
+
+/// What the numbers with an x, and those called ratio or time of ours, are.
+const RATIOS: &str = "\
+A ratio is the median of the ratios of each turn, which the quotient of two medians is not: `ratio` is the peer's time over
+ours, the others are a contender's time over ours, below 1 if it was faster. `moved`: the machine's state changed meanwhile.
+";
 
 /// One row for every case: what this project stands for, and how it compares.
 fn summary(cases: &[&Measured], peaks: &Peaks) -> Table {
@@ -39,13 +45,13 @@ fn summary(cases: &[&Measured], peaks: &Peaks) -> Table {
         "GB/s",
         "of the read loop",
         "of the arithmetic peak",
-        "best of ours",
+        "best of ours (its time)",
         "best peer",
         "peer, median",
         "ratio",
         "min",
         "max",
-        "",
+        "state",
     ]);
     for measured in cases {
         let primary = measured.primary();

@@ -1,6 +1,6 @@
 //! Reads the attention block of a layer from a GGUF file and decodes tokens through it:
 //! `cargo run --release -p ck-gguf --example decode -- [FILE [LAYER]]`. Without a file it takes the recorded
-//! layers of the repository, whose hidden states are recorded too.
+//! layers of the repository, and the hidden states that were recorded with them; `cargo xtask parity` compares the results.
 
 use ck_fused::{DecodeContext, Runner, Scratch};
 use ck_gguf::{AttentionLayer, GgufFile};
@@ -8,11 +8,22 @@ use ck_ops::{KvCache, RopeTable, rms_norm};
 use ck_quant::Isa;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// The most tokens that are decoded.
 const TOKENS: usize = 64;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().map(PathBuf::from);
     let layer = arguments.next().map(|layer| layer.parse()).transpose()?;
@@ -37,7 +48,10 @@ fn decode(path: &Path, number: Option<usize>) -> Result<(), Box<dyn Error>> {
     let block = layer.layer.pack()?;
     let shape = block.shape();
     println!("{}, layer {number}: {shape}", path.display());
-    println!("  {rope:?}");
+    println!(
+        "  rotation {:?} of {} elements, base {}, scaling {:?}",
+        rope.pairing, rope.rot_dim, rope.base, rope.scaling
+    );
     let attention = block.attention();
     println!("  scale {}, window {:?}", attention.scale(), attention.window());
 

@@ -4,8 +4,19 @@
 use ck_gguf::GgufFile;
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match list() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() -> Result<(), Box<dyn Error>> {
     let given = std::env::args_os().nth(1).map(PathBuf::from);
     let recorded = || ck_testing::golden::golden_files().into_iter().next();
     let path = given.or_else(recorded).ok_or("expected the path of a GGUF file")?;

@@ -178,6 +178,16 @@ pub enum Error {
         /// The types that would do.
         expected: &'static str,
     },
+    /// The file has fewer layers.
+    #[error(
+        "layer {layer}: expected a layer below {layers}, the number that the file's metadata gives"
+    )]
+    NoSuchLayer {
+        /// The layer that was asked for; they count from 0.
+        layer: usize,
+        /// How many there are.
+        layers: usize,
+    },
     /// The file has no tensor of that name.
     #[error("tensor {tensor:?} is missing")]
     MissingTensor {

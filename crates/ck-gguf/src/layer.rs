@@ -64,6 +64,9 @@ impl<'a> AttentionLayer<'a> {
     /// An [`Error`] naming the key or tensor that is missing, wrong, or not supported.
     pub fn read(file: &GgufFile<'a>, layer: usize) -> Result<Self, Error> {
         let settings = Settings::new(file.metadata())?;
+        if let Some(layers) = settings.get("block_count")?.filter(|layers| layer >= *layers) {
+            return Err(Error::NoSuchLayer { layer, layers });
+        }
         let window = attention::window(&settings, layer)?;
         let shape = read_shape(file, &settings, layer)?;
         let norm_eps = settings.require::<f32>(EPSILON)?;

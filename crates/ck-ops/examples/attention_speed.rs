@@ -25,13 +25,17 @@ const SHAPES: [(&str, usize, usize, usize); 4] = [
 /// Bytes of caches that are gone through in turn.
 const STREAMED: usize = 256 << 20;
 
-fn main() {
-    let positions = std::env::args().nth(1).map_or(4096, |n| n.parse().expect("a number"));
+fn main() -> Result<(), String> {
+    let positions = match std::env::args().nth(1) {
+        None => 4096,
+        Some(n) => n.parse().map_err(|_| format!("expected a number of positions, found {n:?}"))?,
+    };
     let mut words: Vec<String> = std::env::args().skip(2).collect();
     if words.is_empty() {
         words = vec![Isa::detect().to_string(), SHAPES[0].0.to_string()];
     }
     println!("{positions} positions, 1 thread");
+    let mut measured = 0;
     for isa in Isa::available() {
         let peak = multiply_adds_per_ns(isa) * 2.0;
         println!("{isa}: {peak:.1} GFLOP/s from registers");
@@ -44,6 +48,7 @@ fn main() {
                     if !words.iter().all(|word| line.contains(word)) {
                         continue;
                     }
+                    measured += 1;
                     match element {
                         "f32" => case.measure::<f32>(element, block_bytes),
                         "f16" => case.measure::<f16>(element, block_bytes),
@@ -53,6 +58,7 @@ fn main() {
             }
         }
     }
+    if measured == 0 { Err(format!("no line has all of the words {words:?}")) } else { Ok(()) }
 }
 
 /// What is measured.

@@ -225,8 +225,16 @@ pub enum OpError {
         n_chunks: usize,
     },
     /// The scratch was made for another attention.
-    #[error("attention: the scratch was made for another shape of heads")]
-    Scratch,
+    #[error(
+        "attention scratch: expected one for {} heads of {} dimensions, found one for {} of {}",
+        expected.0, expected.1, found.0, found.1
+    )]
+    Scratch {
+        /// The query heads of the attention, and their dimension.
+        expected: (usize, usize),
+        /// Those that the scratch was made for.
+        found: (usize, usize),
+    },
     /// A score is not a finite number: the query holds a NaN or an infinity, or the product overflows.
     #[error("attention: the score of head {head} at position {position} is {score}")]
     NonFiniteScore {

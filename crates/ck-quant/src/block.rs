@@ -63,12 +63,10 @@ pub(crate) fn whole_blocks_mut(
 }
 
 fn check_len(len: usize, blocks: usize) -> Result<(), QuantError> {
-    if !len.is_multiple_of(BLOCK_LEN) {
-        return Err(QuantError::NotBlocks { len });
+    let expected = blocks.saturating_mul(BLOCK_LEN);
+    if len == expected {
+        Ok(())
+    } else {
+        Err(QuantError::Length { what: "values", expected, found: len })
     }
-    if len / BLOCK_LEN != blocks {
-        let expected = blocks.saturating_mul(BLOCK_LEN);
-        return Err(QuantError::Length { what: "values", expected, found: len });
-    }
-    Ok(())
 }

@@ -7,8 +7,10 @@ use crate::Format;
 #[non_exhaustive]
 pub enum QuantError {
     /// A number of elements that is no whole number of blocks.
-    #[error("expected a multiple of 32 elements, found {len}")]
+    #[error("{what}: expected a multiple of 32, found {len}")]
     NotBlocks {
+        /// Of which elements.
+        what: &'static str,
         /// The number of elements.
         len: usize,
     },
@@ -85,7 +87,9 @@ pub enum QuantError {
         value: f32,
     },
     /// A number to be quantized whose block would need a scale beyond f16's 65504.
-    #[error("the value {value} at index {index} is too large: its block's scale does not fit f16")]
+    #[error(
+        "the value {value:?} at index {index} is too large: its block's scale does not fit f16"
+    )]
     ScaleOverflow {
         /// Where it stands.
         index: usize,

@@ -44,7 +44,7 @@ impl Format {
     /// size is beyond `usize`.
     pub fn matrix_bytes(self, rows: usize, columns: usize) -> Result<usize, QuantError> {
         if !columns.is_multiple_of(BLOCK_LEN) {
-            return Err(QuantError::NotBlocks { len: columns });
+            return Err(QuantError::NotBlocks { what: "columns", len: columns });
         }
         (columns / BLOCK_LEN)
             .checked_mul(self.block_bytes())
@@ -138,6 +138,9 @@ mod tests {
         assert_eq!(Format::Q8_0.matrix_bytes(2, 64), Ok(136));
         assert_eq!(Format::Q5_0.matrix_bytes(128, 896), Ok(78_848));
         assert_eq!(Format::Q8_0.matrix_bytes(3, 0), Ok(0));
-        assert_eq!(Format::Q8_0.matrix_bytes(1, 48), Err(QuantError::NotBlocks { len: 48 }));
+        assert_eq!(
+            Format::Q8_0.matrix_bytes(1, 48),
+            Err(QuantError::NotBlocks { what: "columns", len: 48 })
+        );
     }
 }

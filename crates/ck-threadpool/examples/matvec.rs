@@ -33,7 +33,7 @@ fn main() -> Result<(), ck_threadpool::BuildError> {
         for _ in 0..20 {
             product(&pool, members, &matrix, &x, &mut parallel);
         }
-        println!("{members} members: {:?} a product", start.elapsed() / 20);
+        println!("team of {members}: {:?} a product", start.elapsed() / 20);
         if members == 1 {
             serial.copy_from_slice(&parallel);
         }

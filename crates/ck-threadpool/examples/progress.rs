@@ -41,6 +41,6 @@ fn main() -> Result<(), ck_threadpool::BuildError> {
             }
         });
     });
-    println!("the longest sequence has {:?} steps", longest.iter().max());
+    println!("the longest sequence has {} steps", longest.iter().max().expect("a member"));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The packed matrix-vector product of ck-quant as a custom operation of candle: the last dimension of a tensor is
 //! multiplied with quantized weights.
 //!
-//!     cargo run                 # in this folder
+//!     cargo run --release       # in this folder
 
 use candle_core::{CpuStorage, CustomOp1, Device, Error, Layout, Result, Shape, Tensor};
 use ck_quant::{Format, Isa, Matrix, PackedMatrix, QuantError, QuantizedVector};
@@ -74,6 +74,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let poisoned = Tensor::full(f32::NAN, (1, columns), &Device::Cpu)?;
     let error = poisoned.apply_op1_no_bwd(&linear).unwrap_err().to_string();
     // candle puts a backtrace behind it where one is asked for.
-    println!("error: {}", error.lines().next().unwrap_or_default());
+    println!("a NaN is refused: {}", error.lines().next().unwrap_or_default());
     Ok(())
 }

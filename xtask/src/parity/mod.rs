@@ -70,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.golden.clone()
     };
     let setups = setups(args)?;
+    println!("{}", report::LEGEND);
     let mut cases = Vec::new();
     for file in files {
         let bytes =

@@ -13,6 +13,16 @@ struct File<'c> {
     cases: &'c [Case],
 }
 
+/// What the lines say.
+pub(super) const LEGEND: &str = "\
+Each line compares one result of all tokens:
+  fed         one stage on its recorded input, with what llama.cpp recorded
+  end to end  the whole block, token after token, with what llama.cpp recorded: a last bit in the norm can turn a
+              quant by one step, which all later stages carry on, so the bound is that of such steps
+  bits        the whole block with serial scalar code
+Errors are relative to the largest number of a token's row, and stand beside their bound (docs/numerics.md).
+";
+
 /// Prints one line for every case.
 pub(super) fn print(cases: &[Case]) {
     for case in cases {

@@ -37,9 +37,18 @@ fn recordings_are_read() {
             assert_eq!(projection.bias.is_some(), has_bias, "{name}");
         }
         assert!(weights.o.bias.is_none(), "{name}");
-        let other = AttentionLayer::read(&file, number + 1).expect_err("there is one layer");
-        let missing = format!("blk.{}.attn_k.weight", number + 1);
-        assert_error!(other, Error::MissingTensor { .. }, &missing);
+        // Of the layers that the model had the file holds one.
+        let architecture: &str = file.metadata().require("general.architecture").unwrap();
+        let key = format!("{architecture}.block_count");
+        let layers: usize = file.metadata().require(&key).unwrap();
+        for other in (0..layers).filter(|other| *other != number) {
+            let missing = format!("blk.{other}.attn_k.weight");
+            let error = AttentionLayer::read(&file, other).expect_err("there is one layer");
+            assert_error!(error, Error::MissingTensor { .. }, &missing);
+        }
+        let beyond = AttentionLayer::read(&file, layers).expect_err("there are so many");
+        let (layer, below) = (format!("layer {layers}"), format!("below {layers}"));
+        assert_error!(beyond, Error::NoSuchLayer { .. }, &layer, &below);
     }
 }
 

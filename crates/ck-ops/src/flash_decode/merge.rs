@@ -28,7 +28,7 @@ pub fn merge<'a>(
 ) -> Result<(), OpError> {
     let len = partial_len(head_dim);
     check_length("merged head", head_dim, out.len())?;
-    let total = scratch.parts().partials.get_mut(..len).ok_or(OpError::Scratch)?;
+    let total = scratch.total(head_dim)?;
     let mut partials = partials.into_iter();
     let first = partials.next().ok_or(OpError::EmptyContext)?;
     check_length("partial", len, first.len())?;

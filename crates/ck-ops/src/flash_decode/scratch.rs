@@ -71,8 +71,15 @@ impl AttendScratch {
 
     /// Refuses scratch that was made for another attention.
     pub(super) fn check(&self, attention: &Attention) -> Result<(), OpError> {
-        let fits = (self.n_heads, self.head_dim) == (attention.n_heads(), attention.head_dim());
-        if fits { Ok(()) } else { Err(OpError::Scratch) }
+        let expected = (attention.n_heads(), attention.head_dim());
+        let found = (self.n_heads, self.head_dim);
+        if expected == found { Ok(()) } else { Err(OpError::Scratch { expected, found }) }
+    }
+
+    /// Room for one partial of a head of `head_dim` dimensions.
+    pub(super) fn total(&mut self, head_dim: usize) -> Result<&mut [f32], OpError> {
+        let (expected, found) = ((self.n_heads, head_dim), (self.n_heads, self.head_dim));
+        self.partials.get_mut(..partial_len(head_dim)).ok_or(OpError::Scratch { expected, found })
     }
 
     pub(super) fn parts(&mut self) -> Parts<'_> {

@@ -86,7 +86,7 @@ impl QuantizedVector {
     /// memory for them.
     pub fn zeros(len: usize) -> Result<Self, QuantError> {
         if !len.is_multiple_of(BLOCK_LEN) {
-            return Err(QuantError::NotBlocks { len });
+            return Err(QuantError::NotBlocks { what: "activations", len });
         }
         let blocks = len / BLOCK_LEN;
         Ok(Self {

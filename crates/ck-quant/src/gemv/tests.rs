@@ -264,7 +264,7 @@ fn arguments_that_do_not_go_together_are_errors_and_change_nothing() {
     assert!(too(135).contains("has 136 bytes, found 135"));
     assert!(too(137).contains("has 136 bytes, found 137"));
     let error = Matrix::new(Format::Q8_0, 2, 48, &bytes).unwrap_err();
-    assert_eq!(error, QuantError::NotBlocks { len: 48 });
+    assert_eq!(error, QuantError::NotBlocks { what: "columns", len: 48 });
     let matrix = Matrix::new(Format::Q8_0, 2, 64, &bytes).unwrap();
     let packed = PackedMatrix::pack(matrix).unwrap();
     let x = QuantizedVector::zeros(64).unwrap();

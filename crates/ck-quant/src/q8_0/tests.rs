@@ -90,11 +90,17 @@ fn ties_are_rounded_to_even() {
 #[test]
 fn lengths_that_do_not_match_are_errors() {
     let mut blocks = [BlockQ8_0::default(); 2];
-    assert_eq!(quantize_row(&[0.0; 33], &mut blocks), Err(QuantError::NotBlocks { len: 33 }));
+    assert_eq!(
+        quantize_row(&[0.0; 33], &mut blocks),
+        Err(QuantError::Length { what: "values", expected: 64, found: 33 })
+    );
     let wrong = QuantError::Length { what: "values", expected: 64, found: 32 };
     assert_eq!(quantize_row(&[0.0; 32], &mut blocks), Err(wrong.clone()));
     assert_eq!(dequantize_row(&blocks, &mut [0.0; 32]), Err(wrong));
-    assert_eq!(dequantize_row(&blocks, &mut [0.0; 63]), Err(QuantError::NotBlocks { len: 63 }));
+    assert_eq!(
+        dequantize_row(&blocks, &mut [0.0; 63]),
+        Err(QuantError::Length { what: "values", expected: 64, found: 63 })
+    );
     let activations = QuantizedVector::zeros(32).unwrap();
     let error = vec_dot(&blocks, &activations).unwrap_err();
     let wrong = QuantError::Length { what: "activations", expected: 64, found: 32 };

@@ -1,7 +1,7 @@
 //! What is refused, and that nothing has then changed.
 
 use super::{Sample, attention};
-use crate::flash_decode::{WorkItem, attend_chunk, merge, partial_len};
+use crate::flash_decode::{WorkItem, attend_chunk, flash_decode_heads, merge, partial_len};
 use crate::testing::levels;
 use crate::{AttendScratch, Attention, CacheShape, Context, KvCache, NewPosition, OpError};
 use crate::{CHUNK, flash_decode};
@@ -77,7 +77,7 @@ fn arguments_that_do_not_fit_each_other_are_refused() {
     let mut other = AttendScratch::new(&attention(2, 2, 8)).unwrap();
     let result =
         flash_decode(isa, &sample.attention, &cache, Some(&new), &sample.q, &mut other, &mut out);
-    assert_eq!(result, Err(OpError::Scratch));
+    assert_eq!(result, Err(OpError::Scratch { expected: (4, 8), found: (2, 8) }));
     assert_eq!(out, [7.0; 32]);
 }
 
@@ -113,6 +113,52 @@ fn a_query_that_is_not_finite_is_named_and_leaves_the_output_alone() {
             assert!(!score.is_finite());
             assert_eq!(out, [7.0; 32]);
         }
+    }
+}
+
+// The 13th head of a part that begins with head 15: in the part's second block of 8 heads.
+#[test]
+fn the_head_of_a_query_that_is_not_finite_counts_from_the_first_of_all() {
+    let mut sample = Sample::new(attention(30, 2, 8), 9, Values::Normal, 6);
+    sample.q[27 * 8 + 3] = f32::NAN;
+    let (cache, new) = sample.stored::<f32>();
+    let context = Context::new(&cache, Some(&new)).unwrap();
+    for isa in levels() {
+        let mut scratch = AttendScratch::new(&sample.attention).unwrap();
+        let mut partials = vec![0.0; 15 * partial_len(8)];
+        let item = WorkItem { first_head: 15, n_heads: 15, chunk: 0 };
+        let q = &sample.q[15 * 8..];
+        let result =
+            attend_chunk(isa, &sample.attention, context, item, q, &mut scratch, &mut partials);
+        let Err(OpError::NonFiniteScore { head: 27, position: 0, score }) = result else {
+            panic!("{result:?}")
+        };
+        assert!(score.is_nan());
+    }
+}
+
+#[test]
+fn heads_that_do_not_exist_are_refused() {
+    let sample = Sample::new(attention(6, 2, 4), 5, Values::Normal, 7);
+    let (cache, new) = sample.stored::<f32>();
+    let context = Context::new(&cache, Some(&new)).unwrap();
+    let mut scratch = AttendScratch::new(&sample.attention).unwrap();
+    let mut out = [7.0; 24];
+    for (start, end) in [(0, 7), (6, 7), (4, 3), (usize::MAX, 0)] {
+        let n_heads = usize::saturating_sub(end, start);
+        let values = 4 * n_heads.min(6);
+        let result = flash_decode_heads(
+            Isa::detect(),
+            &sample.attention,
+            context,
+            start..end,
+            &sample.q[..values],
+            &mut scratch,
+            &mut out[..values],
+        );
+        let error = OpError::WorkItemHeads { first_head: start, n_heads, group: 3, total: 6 };
+        assert_eq!(result, Err(error));
+        assert_eq!(out, [7.0; 24]);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Whoever computes which piece, in which order: the same bits.
 
 use super::{Sample, attention, windows, with_window};
-use crate::flash_decode::{Attention, HEADS_PER_ITEM, WorkItem, attend_chunk, merge, partial_len};
+use crate::flash_decode::{
+    Attention, HEADS_PER_ITEM, WorkItem, attend_chunk, flash_decode_heads, merge, partial_len,
+};
 use crate::testing::{levels, on_every_level};
 use crate::{AttendScratch, CHUNK, Context};
 use ck_isa::Isa;
@@ -33,6 +35,11 @@ fn by_items(isa: Isa, sample: &Sample) -> Vec<f32> {
         merge(isa, head_dim, partials, &mut scratch, out).unwrap();
     }
     out
+}
+
+#[test]
+fn a_partial_is_a_head_and_two_numbers_in_whole_lines() {
+    assert_eq!([1, 14, 15, 64, 128].map(partial_len), [16, 16, 32, 80, 144]);
 }
 
 #[test]
@@ -83,6 +90,37 @@ fn any_part_of_a_groups_heads_gives_the_same_partials() {
                     let part = attend(15 * kv_head + first, n, chunk);
                     assert_bits_eq("part", &part, &whole[first * 12..][..part.len()]);
                 }
+            }
+        }
+    }
+}
+
+// A range may begin and end within the heads of a KV head, and hold more of them than an item.
+#[test]
+fn any_range_of_heads_gives_the_bits_of_the_serial_call() {
+    let sample = Sample::new(attention(22, 2, 6), CHUNK + 20, Values::Normal, 4);
+    let stored = sample.stored::<f32>();
+    let serial = sample.decode(&stored).unwrap();
+    let context = Context::new(&stored.0, Some(&stored.1)).unwrap();
+    for isa in levels() {
+        for start in 0..22 {
+            for end in start..=22 {
+                let (mut scratch, place) =
+                    (AttendScratch::new(&sample.attention).unwrap(), start * 6..end * 6);
+                let mut out = vec![f32::NAN; place.len()];
+                let q = &sample.q[place.clone()];
+                let heads = start..end;
+                flash_decode_heads(
+                    isa,
+                    &sample.attention,
+                    context,
+                    heads,
+                    q,
+                    &mut scratch,
+                    &mut out,
+                )
+                .unwrap();
+                assert_bits_eq(&format!("{isa}: {start} to {end}"), &out, &serial[place]);
             }
         }
     }
