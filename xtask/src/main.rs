@@ -25,7 +25,8 @@ struct Cli {
 enum Command {
     /// How far attention is from the f64 oracle, for every type of cache and many lengths.
     Accuracy(accuracy::Args),
-    /// Strategies, levels, teams and peers, timed in turns in one run, with tables and charts.
+    /// Strategies, levels, teams and peers, timed in turns in one run, with tables and charts. Builds ck-bench first, also
+    /// for its own --help.
     Bench(bench::Args),
     /// Everything a change must pass: format, tidiness, lints, tests, doc tests, docs, parity.
     Check(check::Args),
