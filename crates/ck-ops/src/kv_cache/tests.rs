@@ -81,8 +81,11 @@ fn capacity_is_what_was_asked_for_and_grows_without_moving_anything() {
     let before = contents(&cache);
     for (additional, capacity) in [(0, 3), (1, 4), (1, 4), (CHUNK, CHUNK + 3), (2 * CHUNK, 515)] {
         cache.reserve(additional).unwrap();
-        assert_eq!((cache.capacity(), cache.len()), (capacity, 3));
+        assert_eq!((cache.capacity(), cache.len(), cache.is_empty()), (capacity, 3, false));
         assert_eq!(contents(&cache), before);
+        // No more memory than that takes, and none for what is there already.
+        assert_eq!(cache.segments.len(), capacity.div_ceil(CHUNK));
+        assert_eq!(cache.arenas.len(), cache.segments.len());
     }
     fill(&mut cache, 512);
     assert_eq!(contents(&cache)[..before.len()], before);
@@ -153,6 +156,22 @@ fn shapes_that_make_no_sense_are_refused() {
         error.to_string(),
         "new position: expected 2 KV heads of 8 dimensions, found 2 KV heads of 6 dimensions"
     );
+}
+
+#[test]
+fn heads_that_a_new_position_does_not_have_are_refused() {
+    let mut new = NewPosition::<f32>::new(shape(2, 4)).unwrap();
+    new.set(Isa::detect(), &[1.0; 8], &[2.0; 8]).unwrap();
+    let mut row = [7.0; 5];
+    let missing = Err(OpError::NoSuchKvHead { kv_head: 2, n_kv_heads: 2 });
+    assert_eq!(new.key(2, &mut row[..4]), missing);
+    assert_eq!(new.value(2, &mut row[..4]), missing);
+    for len in [3, 5] {
+        let length = Err(OpError::Length { what: "head", expected: 4, found: len });
+        assert_eq!(new.key(0, &mut row[..len]), length);
+        assert_eq!(new.value(0, &mut row[..len]), length);
+    }
+    assert_eq!(row, [7.0; 5]);
 }
 
 /// Key and value of every head of a new position.

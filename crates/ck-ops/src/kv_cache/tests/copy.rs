@@ -42,6 +42,8 @@ fn copies_that_do_not_fit_are_refused_and_change_nothing() {
     let before = contents(&cache);
     let full = OpError::CacheFull { capacity: 10 };
     assert_eq!(cache.copy_prefix(&source, 11), Err(full));
+    let mut exact = KvCache::<f32>::with_capacity(shape(2, 4), 10).unwrap();
+    assert_eq!(exact.copy_prefix(&source, 10), Ok(()));
     let missing = |position| Err(OpError::NotStored { position, len: 20 });
     assert_eq!(cache.copy_prefix(&source, 21), missing(20));
     assert_eq!(cache.copy_prefix(&source, usize::MAX), missing(usize::MAX - 1));

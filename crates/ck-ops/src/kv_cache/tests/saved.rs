@@ -112,7 +112,15 @@ fn bytes_that_end_early_are_refused() {
                 _ => SavedPart::Checksum,
             };
             match load::<E>(shape(1, 32), 3, &bytes[..len]) {
-                Err(SavedCacheError::Ends { within }) => assert_eq!(within, expected, "{len}"),
+                Err(error @ SavedCacheError::Ends { within }) => {
+                    assert_eq!(within, expected, "{len}");
+                    let place = match expected {
+                        SavedPart::Header => "the header".to_owned(),
+                        SavedPart::Position(position) => format!("position {position}"),
+                        SavedPart::Checksum => "the checksum".to_owned(),
+                    };
+                    assert!(error.to_string().ends_with(&place), "{error}");
+                }
                 other => panic!("{len}: {other:?}"),
             }
         }
