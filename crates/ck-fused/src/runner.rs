@@ -135,3 +135,17 @@ impl fmt::Debug for Runner<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_serial_strategy_has_a_team_of_one_whatever_the_pool() {
+        let pool = ThreadPool::new(3).unwrap();
+        let runner = Runner::new(Isa::Scalar, &pool);
+        assert_eq!(runner.team(), 3);
+        assert_eq!(runner.with_strategy(Strategy::Serial).team(), 1);
+        assert_eq!(Runner::serial(Isa::Scalar).team(), 1);
+    }
+}

@@ -149,8 +149,19 @@ mod tests {
             (512, 6, 3, 96),
         ] {
             let shape = LayerShape::new(embed_dim, n_heads, n_kv_heads, head_dim).unwrap();
+            assert_eq!((shape.n_heads(), shape.n_kv_heads()), (n_heads, n_kv_heads));
             assert_eq!(shape.q_dim(), n_heads * head_dim);
             assert_eq!(shape.qkv_dim(), (n_heads + 2 * n_kv_heads) * head_dim);
+        }
+    }
+
+    #[test]
+    fn whole_blocks_take_as_few_heads_as_they_can() {
+        for (head_dim, heads) in
+            [(64, 1), (96, 1), (32, 1), (48, 2), (16, 2), (8, 4), (6, 16), (2, 16)]
+        {
+            let shape = LayerShape::new(32, 16, 1, head_dim).unwrap();
+            assert_eq!(shape.heads_in_whole_blocks(), heads, "heads of {head_dim}");
         }
     }
 

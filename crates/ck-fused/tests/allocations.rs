@@ -119,3 +119,13 @@ fn failing_calls_allocate_nothing() {
         }
     });
 }
+
+#[test]
+fn reserving_what_is_there_allocates_nothing() {
+    with_layers(|layer| {
+        let (_, _, mut scratch) = memory::<f32>(layer, CHUNK);
+        let (reserved, used) = ALLOCATOR.on_this_thread(|| scratch.reserve(CHUNK));
+        reserved.expect("nothing to do");
+        assert_eq!(used, Allocated::default());
+    });
+}
