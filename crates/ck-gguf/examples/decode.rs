@@ -73,6 +73,14 @@ fn decode(path: &Path, number: Option<usize>) -> Result<(), Box<dyn Error>> {
         hidden = input.iter().zip(&update).map(|(x, update)| x + update).collect();
     }
     println!("  {} tokens; the last hidden state begins with {:?}", cache.len(), &hidden[..4]);
+    if let Some(recorded) = file.find("golden.output") {
+        let rows = recorded.to_f32()?;
+        let row = rows.chunks_exact(shape.embed_dim()).nth(cache.len() - 1);
+        println!(
+            "  llama.cpp's begins with {:?}",
+            row.ok_or("the recording ends early")?.split_at(4).0
+        );
+    }
     Ok(())
 }
 
