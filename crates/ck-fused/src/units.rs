@@ -121,6 +121,21 @@ mod tests {
         }
     }
 
+    // More heads would be rotated for nothing.
+    #[test]
+    fn a_run_needs_no_more_heads_than_its_own_or_those_of_its_kv_heads() {
+        let one_chunk = Units::new(14, 7, 3..4);
+        assert_eq!(
+            [one_chunk.heads(3..9), one_chunk.heads(8..9), one_chunk.heads(5..5)],
+            [3..9, 8..9, 0..0]
+        );
+        // Five chunks of 7 units for each of the two KV heads.
+        let chunks = Units::new(14, 7, 0..5);
+        assert_eq!(chunks.heads(37..40), 9..12, "within one chunk");
+        assert_eq!(chunks.heads(37..44), 7..14, "of one KV head");
+        assert_eq!(chunks.heads(30..37), 0..14, "of both");
+    }
+
     #[test]
     fn the_heads_of_a_run_are_among_those_that_are_rotated_for_it() {
         let units = Units::new(14, 7, 0..3);
