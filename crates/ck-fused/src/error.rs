@@ -42,6 +42,12 @@ pub enum LayerError {
         /// Which product of dimensions.
         what: &'static str,
     },
+    /// The system refused memory.
+    #[error("there is no memory for {what}")]
+    OutOfMemory {
+        /// What it was for.
+        what: &'static str,
+    },
     /// A weight matrix of another shape than the layer's.
     #[error(
         "{name}: expected {expected_rows} rows of {expected_columns} columns, found {rows} rows of {columns}"

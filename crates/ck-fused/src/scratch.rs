@@ -243,7 +243,7 @@ fn partials_len(shape: LayerShape, positions: usize) -> Result<usize, LayerError
 }
 
 /// The error of memory that the system refuses.
-const REFUSED: LayerError = LayerError::TooLarge { what: "the memory of the scratch" };
+const REFUSED: LayerError = LayerError::OutOfMemory { what: "the scratch" };
 
 /// `len` zeros, of which untouched pages take no memory.
 pub(crate) fn zeros<T: Zeroable>(len: usize) -> Result<Vec<T>, LayerError> {
@@ -274,19 +274,28 @@ mod tests {
         let shape = LayerShape::new(64, 2, 1, 32).unwrap();
         for positions in [usize::MAX, usize::MAX / 2, 1 << 50] {
             let error = Scratch::<f32>::new(shape, positions).unwrap_err();
-            assert!(matches!(error, LayerError::TooLarge { .. }), "{positions}: {error}");
+            assert!(
+                matches!(error, LayerError::TooLarge { .. } | LayerError::OutOfMemory { .. }),
+                "{positions}: {error}"
+            );
         }
         let mut scratch = Scratch::<f32>::new(shape, 10).unwrap();
         assert!(scratch.reserve(1 << 50).is_err());
         assert_eq!(scratch.positions(), 10, "a failed call changes nothing");
         for team in [usize::MAX, 1 << 50] {
             let error = Scratch::<f32>::for_team(shape, 10, team).unwrap_err();
-            assert!(matches!(error, LayerError::TooLarge { .. }), "{team}: {error}");
+            assert!(
+                matches!(error, LayerError::TooLarge { .. } | LayerError::OutOfMemory { .. }),
+                "{team}: {error}"
+            );
         }
         for embed_dim in [usize::MAX - 31, 1 << 50] {
             let shape = LayerShape::new(embed_dim, 2, 1, 32).unwrap();
             let error = Scratch::<f32>::new(shape, 10).unwrap_err();
-            assert!(matches!(error, LayerError::TooLarge { .. }), "{embed_dim}: {error}");
+            assert!(
+                matches!(error, LayerError::TooLarge { .. } | LayerError::OutOfMemory { .. }),
+                "{embed_dim}: {error}"
+            );
         }
         let shape = LayerShape::new(64, 1 << 44, 1 << 44, 32).unwrap();
         Scratch::<f32>::new(shape, 10).unwrap_err();

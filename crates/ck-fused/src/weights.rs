@@ -64,7 +64,7 @@ impl<'a> Projection<'a> {
             ProjectionMatrix::Rows(matrix) => PackedMatrix::pack(*matrix)?.into(),
             ProjectionMatrix::Panels(matrix) => ProjectionMatrix::Panels(Arc::clone(matrix)),
         };
-        let bias = self.bias.as_ref().map(|bias| Cow::Owned(bias.to_vec()));
+        let bias = self.bias.as_deref().map(copied).transpose()?;
         Ok(Projection { matrix, bias })
     }
 
@@ -92,6 +92,15 @@ impl<'a> Projection<'a> {
     }
 }
 
+/// The same numbers in memory of their own.
+fn copied(values: &[f32]) -> Result<Cow<'static, [f32]>, LayerError> {
+    let mut copy = Vec::new();
+    let refused = |_| LayerError::OutOfMemory { what: "the weights" };
+    copy.try_reserve_exact(values.len()).map_err(refused)?;
+    copy.extend_from_slice(values);
+    Ok(Cow::Owned(copy))
+}
+
 /// RMSNorm's own numbers.
 #[derive(Clone, Debug)]
 pub struct Norm<'a> {
@@ -109,8 +118,8 @@ impl<'a> Norm<'a> {
     }
 
     /// The same norm in its own memory.
-    fn copied(&self) -> Norm<'static> {
-        Norm::new(self.gamma.to_vec(), self.eps)
+    fn copied(&self) -> Result<Norm<'static>, LayerError> {
+        Ok(Norm { gamma: copied(&self.gamma)?, eps: self.eps })
     }
 
     fn check(&self, what: &'static str, expected: usize) -> Result<(), LayerError> {
@@ -172,9 +181,9 @@ impl<'a> LayerWeights<'a> {
     /// The same weights with packed matrices, in their own memory.
     pub(crate) fn pack(&self) -> Result<LayerWeights<'static>, LayerError> {
         Ok(LayerWeights {
-            norm: self.norm.copied(),
-            q_norm: self.q_norm.as_ref().map(Norm::copied),
-            k_norm: self.k_norm.as_ref().map(Norm::copied),
+            norm: self.norm.copied()?,
+            q_norm: self.q_norm.as_ref().map(Norm::copied).transpose()?,
+            k_norm: self.k_norm.as_ref().map(Norm::copied).transpose()?,
             q: self.q.pack()?,
             k: self.k.pack()?,
             v: self.v.pack()?,

@@ -1,5 +1,6 @@
 //! The two block formats and the arithmetic of their sizes.
 
+use crate::activations::zeros;
 use crate::{BlockQ5_0, BlockQ8_0, QuantError};
 use std::fmt;
 
@@ -64,9 +65,10 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// A length that is no multiple of 32; a number that is not finite or too large for an f16 scale.
+    /// A length that is no multiple of 32; a number that is not finite or too large for an f16 scale;
+    /// [`QuantError::Allocation`].
     pub fn quantize(self, values: &[f32]) -> Result<Vec<u8>, QuantError> {
-        let mut bytes = vec![0; self.matrix_bytes(1, values.len())?];
+        let mut bytes = zeros::<u8>(self.matrix_bytes(1, values.len())?)?;
         match self {
             Self::Q5_0 => crate::q5_0::quantize_row(values, bytemuck::cast_slice_mut(&mut bytes))?,
             Self::Q8_0 => crate::q8_0::quantize_row(values, bytemuck::cast_slice_mut(&mut bytes))?,

@@ -102,6 +102,9 @@ impl Weights<'_> {
     ) -> Result<(), QuantError> {
         self.check(activations, &rows, &blocks)?;
         check_len("block dot products", rows.len().saturating_mul(blocks.len()), out.len())?;
+        if out.is_empty() {
+            return Ok(());
+        }
         let x = activations.view().blocks(blocks.clone());
         let tile = Tile { rows, blocks };
         match self {

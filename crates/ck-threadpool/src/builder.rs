@@ -18,7 +18,7 @@ pub enum BuildError {
         max: usize,
     },
     /// The system refused a thread. Those that were started have ended again.
-    #[error("the system gave no thread for worker {worker} of {threads}")]
+    #[error("the system gave no thread for worker {worker} of {threads}: {source}")]
     Spawn {
         /// Which worker it was, from 1.
         worker: usize,
@@ -26,6 +26,14 @@ pub enum BuildError {
         threads: usize,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// A name that no thread can have.
+    #[error("the name of a thread has no NUL, found one at byte {at} of {name:?}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Where the NUL is.
+        at: usize,
     },
     /// The global pool exists already, so that it cannot be made another way.
     #[error("the global pool exists already, with {threads} threads")]
@@ -54,7 +62,7 @@ pub struct Builder {
     pub(crate) threads: Option<usize>,
     pub(crate) policy: WaitPolicy,
     pub(crate) name: String,
-    pub(crate) stack_size: Option<usize>,
+    pub(crate) stack_size: usize,
     pub(crate) pin: bool,
 }
 
@@ -65,7 +73,7 @@ impl Builder {
             threads: None,
             policy: WaitPolicy::DEFAULT,
             name: "ck-pool".to_owned(),
-            stack_size: None,
+            stack_size: 2 << 20,
             pin: false,
         }
     }
@@ -87,9 +95,9 @@ impl Builder {
         Self { name: name.into(), ..self }
     }
 
-    /// The size of the workers' stacks in bytes. Default: the standard library's.
+    /// The size of the workers' stacks in bytes. Default: 2 MiB, whatever the environment says.
     pub fn stack_size(self, bytes: usize) -> Self {
-        Self { stack_size: Some(bytes), ..self }
+        Self { stack_size: bytes, ..self }
     }
 
     /// Whether every worker is to stay on one CPU. Default: no.
@@ -104,13 +112,16 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Threads`] for a number of threads outside `1..=1023`, [`BuildError::Spawn`] if
-    /// the system refuses a thread.
+    /// [`BuildError::Threads`] for a number of threads outside `1..=1023`, [`BuildError::Name`] for a name with a NUL,
+    /// [`BuildError::Spawn`] if the system refuses a thread.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let cpus = available_cpus();
         let threads = self.threads.unwrap_or(cpus.min(MAX_THREADS));
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(BuildError::Threads { found: threads, max: MAX_THREADS });
+        }
+        if let Some(at) = self.name.find('\0') {
+            return Err(BuildError::Name { name: self.name, at });
         }
         ThreadPool::start(&self, threads, cpus)
     }

@@ -48,10 +48,9 @@ impl ThreadPool {
         let allowed = if options.pin { affinity::allowed() } else { Vec::new() };
         let mut pool = Self { shared, turn: CachePadded::new(Mutex::new(())), workers: Vec::new() };
         for index in 1..threads {
-            let mut builder = thread::Builder::new().name(format!("{}-{index}", options.name));
-            if let Some(bytes) = options.stack_size {
-                builder = builder.stack_size(bytes);
-            }
+            // With a size of its own, so that the standard library does not look for one in the environment.
+            let builder = thread::Builder::new().stack_size(options.stack_size);
+            let builder = builder.name(format!("{}-{index}", options.name));
             let cpu = (!allowed.is_empty()).then(|| allowed[index % allowed.len()]);
             let shared = Arc::clone(&pool.shared);
             let worker = builder.spawn(move || {
@@ -89,7 +88,9 @@ impl ThreadPool {
 
     /// Runs `f` once on every member of the pool, and returns when all have returned.
     ///
-    /// The caller is member 0. `f` may borrow from the caller's stack. Nothing is allocated.
+    /// The caller is member 0. `f` may borrow from the caller's stack. Nothing is allocated, with up to
+    /// eight shared slices in a phase. It must not wait for another thread that dispatches on this pool: that thread
+    /// waits for its turn.
     ///
     /// From inside a dispatch of the same pool, or in a child process that was forked, `f` runs on
     /// the calling thread alone, as a team of one: a dispatch that any team size serves is served by

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 /// Member `index`'s share of `0..len` among `size`: whole, in order, sizes differing by at most one.
 pub(crate) fn split(len: usize, index: usize, size: usize) -> Range<usize> {
+    if index >= size {
+        return len..len;
+    }
     let (base, extra) = (len / size, len % size);
     let start = index * base + index.min(extra);
     start..start + base + usize::from(index < extra)
@@ -13,13 +16,14 @@ pub(crate) fn split(len: usize, index: usize, size: usize) -> Range<usize> {
 /// [`Team::split_blocks`](crate::Team::split_blocks) gives that member.
 ///
 /// For the caller of a dispatch that must know afterwards who did what. The last block may be short and
-/// belongs to the last member that gets any.
+/// belongs to the last member that gets any. A member that is none of `size` gets nothing.
 ///
 /// # Panics
 ///
 /// Panics if `block` or `size` is 0.
 #[must_use]
 pub fn split_blocks(len: usize, block: usize, index: usize, size: usize) -> Range<usize> {
+    assert!(size > 0, "a split needs a team of at least 1 member, found 0");
     assert!(block > 0, "a split in blocks needs a block of at least 1 element, found 0");
     let blocks = split(len.div_ceil(block), index, size);
     blocks.start.saturating_mul(block).min(len)..blocks.end.saturating_mul(block).min(len)
@@ -41,6 +45,14 @@ mod tests {
                 let shortest = shares.iter().map(Range::len).min();
                 assert!(longest.unwrap() - shortest.unwrap() <= 1, "{shares:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_none_of_the_team_gets_nothing() {
+        for (len, size, index) in [(7, 2, 2), (usize::MAX, 1, usize::MAX), (0, 1, 1)] {
+            assert_eq!(split(len, index, size), len..len);
+            assert_eq!(split_blocks(len, 1, index, size), len..len);
         }
     }
 

@@ -126,7 +126,7 @@ const POLLS_PER_LOOK: u32 = 32;
 
 /// Looks at the clock between two yields: about 20 microseconds. The thread that is waited for may be
 /// one that this CPU could run.
-const LOOKS_PER_YIELD: u32 = 16;
+const LOOKS_PER_YIELD: u64 = 16;
 
 /// A gap between two looks with a yield between them that says that another thread used this CPU.
 const SHARED_CPU: Duration = Duration::from_micros(100);
@@ -193,7 +193,7 @@ impl Patience {
             budget.breath.take();
         }
         let mut clock = None;
-        for look in 1_u32.. {
+        for look in 1_u64.. {
             for _ in 0..POLLS_PER_LOOK {
                 budget.breath.take();
                 if let Some(found) = ready() {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use ck_threadpool::{ThreadPool, WaitPolicy};
+use ck_threadpool::{BuildError, ThreadPool, WaitPolicy};
 use common::HangGuard;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -63,4 +63,11 @@ fn a_pool_may_be_used_and_dropped_by_another_thread_than_its_maker() {
     let pool = ThreadPool::new(2).unwrap();
     pool.run(|team| team.barrier());
     std::thread::spawn(move || pool.run(|team| team.barrier())).join().unwrap();
+}
+
+#[test]
+fn a_name_that_no_thread_can_have_is_an_error() {
+    let error = ThreadPool::builder().threads(2).thread_name("a\0b").build().unwrap_err();
+    assert!(matches!(error, BuildError::Name { at: 1, .. }), "{error}");
+    assert!(error.to_string().contains("byte 1 of \"a\\0b\""), "{error}");
 }

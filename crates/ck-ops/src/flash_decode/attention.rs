@@ -1,7 +1,7 @@
 //! The shape of an attention and how its context is cut.
 
 use super::visible::Visible;
-use super::{Context, WorkItem};
+use super::{Context, HEADS_PER_ITEM, WorkItem, partial_len};
 use crate::{CHUNK, CacheElement, CacheShape, OpError};
 
 /// What a layer says about its attention.
@@ -40,11 +40,16 @@ impl Attention {
         if !n_heads.is_multiple_of(n_kv_heads) {
             return Err(OpError::HeadGroups { n_heads, n_kv_heads });
         }
-        // The largest slice is that of the totals; what is passed per head is smaller.
-        head_dim
-            .checked_add(18)
-            .and_then(|partial| partial.checked_mul(n_heads))
-            .ok_or(OpError::SizeOverflow { what: "attention" })?;
+        // The partials of all heads, those of a work item, and what cuts the heads of a KV head into groups.
+        let group = n_heads / n_kv_heads;
+        let sizes = [
+            (partial_len(head_dim), n_heads),
+            (partial_len(head_dim), HEADS_PER_ITEM),
+            (group, group.div_ceil(HEADS_PER_ITEM)),
+        ];
+        if sizes.iter().any(|(a, b)| a.checked_mul(*b).is_none()) {
+            return Err(OpError::SizeOverflow { what: "attention" });
+        }
         let scale = (1.0 / libm::sqrt(head_dim as f64)) as f32;
         Ok(Self { shape, n_heads, scale, soft_cap: None, window: None, sinks: 0 })
     }

@@ -34,10 +34,11 @@ impl<'a, E: CacheElement> Context<'a, E> {
     ///
     /// # Errors
     ///
-    /// [`OpError::Shape`] if the two do not have the same heads.
+    /// [`OpError::Shape`] if the two do not have the same heads, [`OpError::Length`] for a head of another dimension.
     pub fn new(cache: &'a KvCache<E>, new: Option<&'a NewPosition<E>>) -> Result<Self, OpError> {
         if let Some(new) = new {
             cache.shape().check_same("new position", new.shape())?;
+            new.check_heads()?;
         }
         Ok(Self { cache, new })
     }

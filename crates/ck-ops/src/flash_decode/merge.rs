@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "aarch64")]
 use super::neondot;
-use super::{AttendScratch, partial_len, scalar};
+use super::{AttendScratch, Partial, partial_len, scalar};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512vnni};
 use crate::OpError;
@@ -18,7 +18,7 @@ use ck_isa::Isa;
 /// # Errors
 ///
 /// [`OpError::Length`], [`OpError::EmptyContext`] without any partial, [`OpError::NonFiniteResult`] (which calls the
-/// head 0). `out` is then as it was.
+/// head 0), also for partials whose weights do not sum up to a positive number. `out` is then as it was.
 pub fn merge<'a>(
     isa: Isa,
     head_dim: usize,
@@ -26,8 +26,8 @@ pub fn merge<'a>(
     scratch: &mut AttendScratch,
     out: &mut [f32],
 ) -> Result<(), OpError> {
-    let len = partial_len(head_dim);
     check_length("merged head", head_dim, out.len())?;
+    let len = partial_len(head_dim);
     let total = scratch.total(head_dim)?;
     let mut partials = partials.into_iter();
     let first = partials.next().ok_or(OpError::EmptyContext)?;
@@ -38,6 +38,10 @@ pub fn merge<'a>(
         fold(isa, head_dim, total, partial);
     }
     check(head_dim, 0, total)?;
+    let sum = total[Partial::sum(head_dim)];
+    if !(sum > 0.0 && sum.is_finite()) {
+        return Err(OpError::NonFiniteResult { head: 0, dim: 0 });
+    }
     finish(isa, total, out);
     Ok(())
 }

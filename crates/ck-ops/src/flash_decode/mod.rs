@@ -35,10 +35,13 @@ use std::ops::Range;
 pub use work_item::{HEADS_PER_ITEM, WorkItem};
 
 /// Elements of one partial result: the weighted sum of the values (`head_dim`), the largest score, the sum of
-/// the weights, and padding to whole cache lines.
+/// the weights, and padding to whole cache lines. `usize::MAX` where they are more than that.
 #[must_use]
 pub const fn partial_len(head_dim: usize) -> usize {
-    (head_dim + 2).next_multiple_of(16)
+    match head_dim.saturating_add(2).checked_next_multiple_of(16) {
+        Some(len) => len,
+        None => usize::MAX,
+    }
 }
 
 /// Strided parts of the largest score and of the sum of the weights: lanes of the widest vector.

@@ -76,14 +76,15 @@ fn dot_panel<E: CacheElement>(
 /// The largest score and the sum of the weights. The visible scores become weights, `exp(score - largest)`.
 ///
 /// Both are made of 16 strided parts, position `i` of the chunk in part `i % PARTS`, combined by halves. `a > b ? a
-/// : b` is the larger of two.
+/// : b` is the larger of two. A largest score of zero is a positive one.
 fn softmax<E: CacheElement>(view: &ChunkView<'_, E>, scores: &mut ScoreRow) -> (f32, f32) {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut max = [f32::NEG_INFINITY; PARTS];
     for i in view.visible.positions() {
         max[i % PARTS] = larger(max[i % PARTS], scores[i]);
     }
-    let max = by_halves(&mut max, larger);
+    // Which of two zeros is the larger depends on where a level looks; plus zero there is one.
+    let max = by_halves(&mut max, larger) + 0.0;
     let mut sum = [0.0; PARTS];
     for i in view.visible.positions() {
         scores[i] = exp(scores[i] - max);

@@ -21,7 +21,7 @@ impl WorkItem {
     /// The query heads.
     #[must_use]
     pub fn heads(self) -> Range<usize> {
-        self.first_head..self.first_head + self.n_heads
+        self.first_head..self.first_head.saturating_add(self.n_heads)
     }
 }
 
@@ -43,10 +43,11 @@ impl Attention {
         first + self.group() * within / groups..first + self.group() * (within + 1) / groups
     }
 
-    /// How many work items a context of `positions` positions makes.
+    /// How many work items a context of `positions` positions makes; `usize::MAX` where they are more than that.
     #[must_use]
     pub fn n_items(&self, positions: usize) -> usize {
-        self.shape().n_kv_heads() * self.groups_per_kv_head() * self.n_chunks(positions)
+        let of_a_chunk = self.shape().n_kv_heads() * self.groups_per_kv_head();
+        of_a_chunk.saturating_mul(self.n_chunks(positions))
     }
 
     /// Work item `index` of a context of `positions` positions.
@@ -90,10 +91,11 @@ impl Attention {
     }
 
     /// Elements that the partial results of all items take; those of item `index` start at
-    /// [`partials_start`](Self::partials_start).
+    /// [`partials_start`](Self::partials_start). `usize::MAX` where they are more than that.
     #[must_use]
     pub fn partials_len(&self, positions: usize) -> usize {
-        self.n_heads() * self.n_chunks(positions) * partial_len(self.head_dim())
+        let of_a_chunk = self.n_heads() * partial_len(self.head_dim());
+        of_a_chunk.saturating_mul(self.n_chunks(positions))
     }
 
     /// Where the partial results of item `index` start. For `index == n_items` it is their end.

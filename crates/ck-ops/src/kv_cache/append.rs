@@ -8,9 +8,10 @@ impl<E: CacheElement> KvCache<E> {
     ///
     /// # Errors
     ///
-    /// [`OpError::Shape`] and [`OpError::CacheFull`]; the cache is then as it was.
+    /// [`OpError::Shape`], [`OpError::Length`] and [`OpError::CacheFull`]; the cache is then as it was.
     pub fn append(&mut self, new: &NewPosition<E>) -> Result<(), OpError> {
         self.shape().check_same("new position", new.shape())?;
+        new.check_heads()?;
         if self.len >= self.capacity {
             return Err(OpError::CacheFull { capacity: self.capacity });
         }

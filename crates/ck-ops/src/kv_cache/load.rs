@@ -2,6 +2,7 @@
 
 use super::saved::{Header, MAGIC, SavedCacheError, SavedPart, VERSION};
 use super::{CacheElement, CacheShape, KvCache, NewPosition};
+use crate::memory::zeroed;
 use bytemuck::Zeroable;
 use std::io::{ErrorKind, Read};
 
@@ -47,7 +48,7 @@ impl<E: CacheElement> KvCache<E> {
 
         let mut cache = Self::with_capacity(shape, positions)?;
         let mut new = NewPosition::new(shape)?;
-        let mut head = vec![0; E::stored_bytes(shape.head_dim())];
+        let mut head = zeroed::<u8>(E::stored_bytes(shape.head_dim()), "saved head")?;
         for position in 0..len {
             let part = SavedPart::Position(position);
             for kv_head in new.heads_mut() {

@@ -58,6 +58,7 @@ impl<E: CacheElement> NewPosition<E> {
         check_length("values", n * head_dim, values.len())?;
         E::check("keys", keys)?;
         E::check("values", values)?;
+        self.check_heads()?;
         let rows = keys.chunks_exact(head_dim).zip(values.chunks_exact(head_dim));
         for (head, (key, value)) in self.heads.iter_mut().zip(rows) {
             head.round(isa, key, value);
@@ -82,6 +83,8 @@ impl<E: CacheElement> NewPosition<E> {
     }
 
     /// The KV heads one by one, so that each can be set by another thread.
+    ///
+    /// A head that is exchanged for one of another dimension makes every later use of this position an error.
     pub fn heads_mut(&mut self) -> &mut [NewHead<E>] {
         &mut self.heads
     }
@@ -108,7 +111,17 @@ impl<E: CacheElement> NewPosition<E> {
         Ok(())
     }
 
+    /// Refuses a position with a head of another dimension, which [`heads_mut`](Self::heads_mut) lets a caller put
+    /// there.
+    pub(crate) fn check_heads(&self) -> Result<(), OpError> {
+        let expected = self.shape.head_dim();
+        let other = self.heads.iter().map(|head| head.head_dim).find(|found| *found != expected);
+        let what = "head of the new position";
+        other.map_or(Ok(()), |found| Err(OpError::Length { what, expected, found }))
+    }
+
     fn check_read(&self, kv_head: usize, out: &[f32]) -> Result<(), OpError> {
+        self.check_heads()?;
         self.shape.check_kv_head(kv_head)?;
         check_length("head", self.shape.head_dim(), out.len())
     }

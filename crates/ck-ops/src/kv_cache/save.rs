@@ -13,7 +13,7 @@ impl<E: CacheElement> KvCache<E> {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Those of `out`; [`io::ErrorKind::OutOfMemory`] where there is no memory for a position's bytes.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let header = Header {
             magic: MAGIC,
@@ -30,6 +30,9 @@ impl<E: CacheElement> KvCache<E> {
         };
         put(bytemuck::bytes_of(&header))?;
         let mut row = Vec::new();
+        let heads = 2 * self.shape().n_kv_heads();
+        let bytes = heads.saturating_mul(E::stored_bytes(self.shape().head_dim()));
+        row.try_reserve_exact(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         for position in 0..self.len {
             row.clear();
             for kv_head in 0..self.shape().n_kv_heads() {

@@ -174,6 +174,26 @@ fn heads_that_a_new_position_does_not_have_are_refused() {
     assert_eq!(row, [7.0; 5]);
 }
 
+// Safe code can exchange the heads of two positions.
+#[test]
+fn a_head_of_another_dimension_makes_every_use_an_error() {
+    for (head_dim, other_dim) in [(64, 32), (32, 64)] {
+        let mut new = NewPosition::<f32>::new(shape(2, head_dim)).unwrap();
+        let mut other = NewPosition::<f32>::new(shape(1, other_dim)).unwrap();
+        std::mem::swap(&mut new.heads_mut()[1], &mut other.heads_mut()[0]);
+        let what = "head of the new position";
+        let error = OpError::Length { what, expected: head_dim, found: other_dim };
+        let mut cache = KvCache::<f32>::with_capacity(shape(2, head_dim), 4).unwrap();
+        assert_eq!(cache.append(&new), Err(error));
+        assert_eq!(crate::Context::new(&cache, Some(&new)).err(), Some(error));
+        let mut row = vec![7.0; 2 * head_dim];
+        assert_eq!(new.set(Isa::detect(), &row, &row), Err(error));
+        assert_eq!(new.key(0, &mut row[..head_dim]), Err(error));
+        assert_eq!(new.value(1, &mut row[..head_dim]), Err(error));
+        assert_eq!((cache.len(), row), (0, vec![7.0; 2 * head_dim]));
+    }
+}
+
 /// Key and value of every head of a new position.
 fn read_new<E: CacheElement>(new: &NewPosition<E>) -> Vec<f32> {
     let mut row = vec![0.0; new.shape().head_dim()];

@@ -34,7 +34,7 @@ impl PartialEq for QuantizedVector {
 }
 
 /// `len` zeros, where there is memory for them.
-fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>, QuantError> {
+pub(crate) fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>, QuantError> {
     let bytes = len.saturating_mul(size_of::<T>());
     bytemuck::allocation::try_zeroed_vec(len).map_err(|()| QuantError::Allocation { bytes })
 }

@@ -317,6 +317,18 @@ fn a_matrix_without_columns_or_rows_has_products_of_zero_or_none() {
     }
 }
 
+// Rows without columns may be as many as there are numbers.
+#[test]
+fn block_dots_of_no_columns_are_no_work_however_many_rows() {
+    for format in Case::FORMATS {
+        let matrix = Matrix::new(format, usize::MAX, 0, &[]).unwrap();
+        let x = QuantizedVector::zeros(0).unwrap();
+        for isa in levels() {
+            Weights::from(matrix).block_dots(isa, &x, 0..usize::MAX, 0..0, &mut []).unwrap();
+        }
+    }
+}
+
 // Found by fuzzing: an empty range of rows inside of a panel, and more than one block.
 #[test]
 fn an_empty_range_of_rows_or_blocks_is_no_work() {

@@ -191,3 +191,36 @@ fn an_error_between_the_blocks_ends_the_call() {
     assert!(model.caches.iter().all(KvCache::is_empty));
     assert_bits_eq("hidden", &hidden, &samples[0].input(0));
 }
+
+// Nobody's checks come after the last block but those of the stack.
+#[test]
+fn a_number_that_is_left_not_finite_after_the_last_block_is_an_error() {
+    let pool = ThreadPool::new(3).unwrap();
+    let samples = samples(2);
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mut model = Model::new(&samples);
+        let mut hidden = samples[0].input(0);
+        let context = StackContext {
+            rope: model.rope.as_ref(),
+            caches: &mut model.caches,
+            scratch: &mut model.scratch,
+        };
+        let runner = Runner::new(Isa::detect(), &pool);
+        let result =
+            decode_stack(&runner, &model.layers, context, &mut hidden, |team, layer, state| {
+                if layer == 1
+                    && let Some(channel) = state.part(team).last_mut()
+                {
+                    *channel = bad;
+                }
+                Ok(())
+            });
+        let what = "hidden after the last layer";
+        assert!(
+            matches!(result, Err(LayerError::NotFinite { what: found, .. }) if found == what),
+            "{result:?}"
+        );
+        assert!(model.caches.iter().all(KvCache::is_empty));
+        assert_bits_eq("hidden", &hidden, &samples[0].input(0));
+    }
+}

@@ -217,6 +217,48 @@ fn work_items_that_do_not_exist_are_refused() {
     }
 }
 
+// What the constructor lets through has no size that overflows, whatever the context.
+#[test]
+fn numbers_beyond_the_machine_are_refused_or_the_largest() {
+    for (n_heads, n_kv_heads, head_dim) in
+        [(1, 1, 1 << 61), (1 << 40, 1, 2), (usize::MAX, usize::MAX, 2), (1 << 62, 1 << 62, 2)]
+    {
+        let result = Attention::new(n_heads, n_kv_heads, head_dim);
+        assert!(matches!(result, Err(OpError::SizeOverflow { .. })), "{result:?}");
+    }
+    let many = Attention::new(1 << 58, 1 << 58, 2).unwrap();
+    assert_eq!((many.n_items(usize::MAX), many.partials_len(usize::MAX)), (usize::MAX, usize::MAX));
+    let last = many.item((1 << 58) - 1, 1);
+    assert_eq!(last, WorkItem { first_head: (1 << 58) - 1, n_heads: 1, chunk: 0 });
+    let beyond = WorkItem { first_head: usize::MAX, n_heads: 2, chunk: 0 };
+    assert!(beyond.heads().is_empty());
+    let mut scratch = AttendScratch::new(&attention(1, 1, 4)).unwrap();
+    let merged = merge(Isa::detect(), usize::MAX, [], &mut scratch, &mut []);
+    assert!(matches!(merged, Err(OpError::Length { .. })), "{merged:?}");
+}
+
+#[test]
+fn partials_whose_weights_have_no_sum_are_refused() {
+    let mut scratch = AttendScratch::new(&attention(1, 1, 4)).unwrap();
+    for (max, sum) in
+        [(0.0, 0.0), (0.0, f32::NAN), (f32::NAN, 1.0), (0.0, f32::INFINITY), (0.0, -1.0)]
+    {
+        let mut partial = vec![0.0; partial_len(4)];
+        partial[4..6].copy_from_slice(&[max, sum]);
+        for isa in levels() {
+            let mut out = [7.0; 4];
+            let pair = [&partial[..], &partial[..]];
+            let merged = merge(isa, 4, pair, &mut scratch, &mut out);
+            assert_eq!(
+                merged,
+                Err(OpError::NonFiniteResult { head: 0, dim: 0 }),
+                "{isa}: {max} {sum}"
+            );
+            assert_eq!(out, [7.0; 4]);
+        }
+    }
+}
+
 #[test]
 fn merging_nothing_or_too_little_is_refused() {
     let attention = attention(1, 1, 4);

@@ -40,6 +40,10 @@ fn by_items(isa: Isa, sample: &Sample) -> Vec<f32> {
 #[test]
 fn a_partial_is_a_head_and_two_numbers_in_whole_lines() {
     assert_eq!([1, 14, 15, 64, 128].map(partial_len), [16, 16, 32, 80, 144]);
+    assert_eq!(
+        [usize::MAX - 20, usize::MAX - 15, usize::MAX].map(partial_len),
+        [usize::MAX - 15, usize::MAX, usize::MAX]
+    );
 }
 
 #[test]
@@ -92,6 +96,34 @@ fn any_part_of_a_groups_heads_gives_the_same_partials() {
                 }
             }
         }
+    }
+}
+
+// -1e-30 * 1e-30 is -0 in f32. Which of two zeros is the larger is nobody's to say, but it is in the partial.
+#[test]
+fn a_largest_score_of_zero_is_positive_on_every_level() {
+    for keys in [[1e-30, -1e-30], [-1e-30, 1e-30], [-1e-30, -1e-30]] {
+        let mut sample = Sample::new(attention(1, 1, 2), 2, Values::Normal, 5);
+        sample.q = vec![0.0, 1e-30];
+        sample.keys = vec![0.0, keys[0], 0.0, keys[1]];
+        let (cache, new) = sample.stored::<f32>();
+        let context = Context::new(&cache, Some(&new)).unwrap();
+        let partials = on_every_level(|isa| {
+            let mut scratch = AttendScratch::new(&sample.attention)?;
+            let mut partials = vec![0.0; partial_len(2)];
+            let item = sample.attention.item(0, 2);
+            attend_chunk(
+                isa,
+                &sample.attention,
+                context,
+                item,
+                &sample.q,
+                &mut scratch,
+                &mut partials,
+            )?;
+            Ok(partials[..4].to_vec())
+        });
+        assert_eq!(partials.unwrap()[2].to_bits(), 0, "{keys:?}");
     }
 }
 

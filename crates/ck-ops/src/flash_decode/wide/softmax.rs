@@ -70,7 +70,7 @@ pub(super) fn softmax<V: Vectors, E: CacheElement>(
     if !v.sum_lanes(not_finite).is_finite() {
         return None;
     }
-    let max = v.max_lanes(by_halves(&mut max[..parts], |a, b| v.max(a, b)));
+    let max = v.max_lanes(by_halves(&mut max[..parts], |a, b| v.max(a, b))) + 0.0;
 
     for gap in edges.gaps.clone() {
         scores[gap].fill(f32::NEG_INFINITY);

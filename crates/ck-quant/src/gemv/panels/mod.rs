@@ -142,9 +142,6 @@ fn for_each_panel_block(
     mut dots: impl FnMut(usize, usize) -> [i32; PANEL_ROWS],
 ) {
     let width = tile.blocks.len();
-    if width == 0 {
-        return;
-    }
     for piece in pieces(tile.rows.clone()) {
         let part = &mut out[piece.rows.start * width..piece.rows.end * width];
         for block in 0..width {
