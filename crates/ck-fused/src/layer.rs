@@ -78,7 +78,8 @@ impl<'a> DecodeLayer<'a> {
     /// Decodes one token: `output = residual + attention_block(input)`, and its row is added to the cache.
     ///
     /// The token's position is the cache's length. `input` and `output` have `embed_dim` elements, and so
-    /// has `residual`, which may be `input` itself; without it nothing is added. Nothing is allocated.
+    /// has `residual`, which may be `input` itself; without it nothing is added. Nothing is allocated, but
+    /// for the error of a part of another shape, which tells both.
     ///
     /// # Errors
     ///
