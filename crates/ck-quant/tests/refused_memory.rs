@@ -37,6 +37,8 @@ fn pack_in_little_memory() {
     let bytes = vec![0; Format::Q5_0.matrix_bytes(rows, columns).unwrap()];
     let large = Matrix::new(Format::Q5_0, rows, columns, &bytes).unwrap();
     let small = Matrix::new(Format::Q5_0, 16, columns, &bytes[..bytes.len() / 256]).unwrap();
+    // Their blocks take 21 MB. The numbers themselves are never looked at.
+    let numbers = vec![0.0; 20_000_000];
     limit_address_space();
     if Vec::<u8>::new().try_reserve_exact(bytes.len()).is_ok() {
         // User-mode emulators have no limits of their own.
@@ -48,6 +50,8 @@ fn pack_in_little_memory() {
         assert!(matches!(error, QuantError::Allocation { .. }), "{error}");
         assert!(QuantizedVector::zeros(rows * columns).is_err());
     }
+    let error = Format::Q8_0.quantize(&numbers).unwrap_err();
+    assert!(matches!(error, QuantError::Allocation { .. }), "{error}");
     let packed = PackedMatrix::pack(small).unwrap();
     assert_eq!(packed.rows(), 16, "what fits is packed");
 }
