@@ -46,7 +46,8 @@ pub fn merge<'a>(
     Ok(())
 }
 
-/// Refuses a total whose quotients would not be finite. The sum of the weights is finite and at least one.
+/// Refuses a total whose quotients would not be finite. The sum of the weights is finite and at least one
+/// in what `attend_chunk` makes; [`merge`] looks at it as well.
 pub(super) fn check(head_dim: usize, head: usize, total: &[f32]) -> Result<(), OpError> {
     match position_from(f32::INFINITY, &total[..head_dim]) {
         None => Ok(()),

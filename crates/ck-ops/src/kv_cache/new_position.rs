@@ -70,7 +70,8 @@ impl<E: CacheElement> NewPosition<E> {
     ///
     /// # Errors
     ///
-    /// [`OpError::NoSuchKvHead`], and those of [`NewHead::set`]; nothing has then changed.
+    /// [`OpError::NoSuchKvHead`], [`OpError::Length`] for a head of another dimension, and those of [`NewHead::set`];
+    /// nothing has then changed.
     pub fn set_head(
         &mut self,
         isa: Isa,
@@ -78,6 +79,7 @@ impl<E: CacheElement> NewPosition<E> {
         key: &[f32],
         value: &[f32],
     ) -> Result<(), OpError> {
+        self.check_heads()?;
         self.shape.check_kv_head(kv_head)?;
         self.heads[kv_head].set(isa, key, value)
     }

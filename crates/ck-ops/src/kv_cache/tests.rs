@@ -188,6 +188,8 @@ fn a_head_of_another_dimension_makes_every_use_an_error() {
         assert_eq!(crate::Context::new(&cache, Some(&new)).err(), Some(error));
         let mut row = vec![7.0; 2 * head_dim];
         assert_eq!(new.set(Isa::detect(), &row, &row), Err(error));
+        let own = vec![7.0; other_dim];
+        assert_eq!(new.set_head(Isa::detect(), 1, &own, &own), Err(error));
         assert_eq!(new.key(0, &mut row[..head_dim]), Err(error));
         assert_eq!(new.value(1, &mut row[..head_dim]), Err(error));
         assert_eq!((cache.len(), row), (0, vec![7.0; 2 * head_dim]));

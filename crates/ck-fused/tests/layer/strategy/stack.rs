@@ -35,12 +35,24 @@ impl<'s> Model<'s> {
     }
 
     fn decode(&mut self, runner: &Runner<'_>, hidden: &mut [f32]) -> Result<(), LayerError> {
+        self.decode_with(runner, hidden, feed_forward)
+    }
+
+    fn decode_with<F>(
+        &mut self,
+        runner: &Runner<'_>,
+        hidden: &mut [f32],
+        between: F,
+    ) -> Result<(), LayerError>
+    where
+        F: Fn(&mut Team<'_>, usize, &SharedSlice<'_, f32>) -> Result<(), LayerError> + Sync,
+    {
         let context = StackContext {
             rope: self.rope.as_ref(),
             caches: &mut self.caches,
             scratch: &mut self.scratch,
         };
-        decode_stack(runner, &self.layers, context, hidden, feed_forward)
+        decode_stack(runner, &self.layers, context, hidden, between)
     }
 
     fn stored(&self) -> Vec<u32> {
@@ -177,13 +189,8 @@ fn an_error_between_the_blocks_ends_the_call() {
     let samples = samples(2);
     let mut model = Model::new(&samples);
     let mut hidden = samples[0].input(0);
-    let context = StackContext {
-        rope: model.rope.as_ref(),
-        caches: &mut model.caches,
-        scratch: &mut model.scratch,
-    };
     let runner = Runner::new(Isa::detect(), &pool);
-    let result = decode_stack(&runner, &model.layers, context, &mut hidden, |team, layer, _| {
+    let result = model.decode_with(&runner, &mut hidden, |team, layer, _| {
         let refuse = layer == 1 && team.index() == 1;
         if refuse { Err(LayerError::Zero { what: "a test" }) } else { Ok(()) }
     });
@@ -200,21 +207,15 @@ fn a_number_that_is_left_not_finite_after_the_last_block_is_an_error() {
     for bad in [f32::NAN, f32::INFINITY] {
         let mut model = Model::new(&samples);
         let mut hidden = samples[0].input(0);
-        let context = StackContext {
-            rope: model.rope.as_ref(),
-            caches: &mut model.caches,
-            scratch: &mut model.scratch,
-        };
         let runner = Runner::new(Isa::detect(), &pool);
-        let result =
-            decode_stack(&runner, &model.layers, context, &mut hidden, |team, layer, state| {
-                if layer == 1
-                    && let Some(channel) = state.part(team).last_mut()
-                {
-                    *channel = bad;
-                }
-                Ok(())
-            });
+        let result = model.decode_with(&runner, &mut hidden, |team, layer, state| {
+            if layer == 1
+                && let Some(channel) = state.part(team).last_mut()
+            {
+                *channel = bad;
+            }
+            Ok(())
+        });
         let what = "hidden after the last layer";
         assert!(
             matches!(result, Err(LayerError::NotFinite { what: found, .. }) if found == what),
